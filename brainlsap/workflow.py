@@ -39,6 +39,7 @@ from brainlsap.evaluation.connectome_worth import MIN_PEOPLE_OF_CLASS
 from brainlsap.evaluation.cross_validation import (
     choose_n_jobs,
     cross_validate_with_calls,
+    list_baseline_names,
     make_cohort_splits,
     split_model_and_role,
 )
@@ -221,7 +222,10 @@ def run_study(
         covariate_names = choose_covariate_columns(cohort.table, covariates)
     with _import_models_in_processes(choose_n_jobs(n_jobs, cohort)):
         model_by_name = _make_model_by_name(
-            models, covariate_names, adds_baselines=baselines, **model_settings
+            models,
+            covariate_names,
+            list_baseline_names(cohort) if baselines else (),
+            **model_settings,
         )
         cv = resolve_folds_or_number(cohort, cv, leave_out)
         table1_settings = make_table1_settings(
@@ -386,8 +390,7 @@ def _collect_analysis_options(**value_by_option: object) -> dict[str, Any]:
 def _make_model_by_name(
     models: str | Sequence[str] | Mapping[str, Any],
     covariate_names: Sequence[str],
-    *,
-    adds_baselines: bool,
+    baseline_names: Sequence[str],
     **model_settings: Any,
 ) -> dict[str, Any]:
     """Return the models of a study by name: the user's own, named ones, baselines."""
@@ -395,8 +398,7 @@ def _make_model_by_name(
     model_names = ({models} if isinstance(models, str) else {*models}) - {
         *user_model_by_name
     }
-    if adds_baselines:
-        model_names.add("baselines")
+    model_names |= {*baseline_names}
     if covariate_names:
         model_names |= {*ADDED_VALUE_MODELS}
     model_by_name = make_models([*model_names], **model_settings)

@@ -16,6 +16,7 @@ from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.reading_options import DEFAULT_OPTIONS
 from brainlsap.evaluation import Deconfounder, make_models
 from brainlsap.evaluation.cross_validation import configure_model_for_cohort
+from brainlsap.evaluation.models import RANDOM_CONNECTOME_RIDGE
 from brainlsap.exceptions import CohortError, ParameterError, RegionNameError
 from brainlsap.findings import Finding
 from brainlsap.model import LSAPRidgeClassifier, load_model
@@ -406,7 +407,9 @@ def test_a_model_is_made_by_its_name(name, classifier):
     assert model.random_state == 3
 
 
-@pytest.mark.parametrize("name", ["random forest", "linear SVM", "shuffled edges"])
+@pytest.mark.parametrize(
+    "name", ["random forest", "linear SVM", "shuffled edges", RANDOM_CONNECTOME_RIDGE]
+)
 def test_models_that_only_pickle_stores_are_refused_by_name(cohort, tmp_path, name):
     with pytest.raises(ParameterError, match=f"{name} cannot be stored.*pickle"):
         fit_model(cohort, tmp_path / "model", name)

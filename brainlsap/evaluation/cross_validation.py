@@ -37,7 +37,12 @@ from brainlsap.evaluation.confounds import (
     adjust_features_with_factor_table,
 )
 from brainlsap.evaluation.leakage import CheckKey, audit, check_title
-from brainlsap.evaluation.models import NESTED_RIDGES, make_models
+from brainlsap.evaluation.models import (
+    NESTED_RIDGES,
+    RANDOM_CONNECTOME_RIDGE,
+    list_model_names,
+    make_models,
+)
 from brainlsap.evaluation.results import CohortSummary, Evaluation
 from brainlsap.evaluation.splits import Split, check_splits, count_repeats, make_splits
 from brainlsap.exceptions import ParameterError
@@ -380,9 +385,8 @@ def _collect_model_and_role_by_name(
 ) -> dict[str, tuple[Any, str]]:
     """Return every model by name, with its role and seed, as suits the cohort."""
     user_models = model if isinstance(model, Mapping) else {type(model).__name__: model}
-    baseline_models = (
-        make_models("baselines", random_state=seed) if adds_baselines else {}
-    )
+    baseline_names = list_baseline_names(cohort) if adds_baselines else ()
+    baseline_models = make_models(baseline_names, random_state=seed)
     repeated_model_names = set(user_models) & set(baseline_models)
     if not user_models or repeated_model_names:
         raise ParameterError(
@@ -405,6 +409,19 @@ def _collect_model_and_role_by_name(
         [estimator for estimator, _ in model_and_role_by_name.values()], cohort
     )
     return model_and_role_by_name
+
+
+def list_baseline_names(cohort: Cohort) -> tuple[str, ...]:
+    """Return the names of the baselines, without connectomes without their control.
+
+    Connectomes that a model makes of the features cannot be shuffled beforehand.
+    """
+    has_no_connectome = cohort.provenance.get("connectome") == NO_CONNECTOME
+    return tuple(
+        model_name
+        for model_name in list_model_names("baselines")
+        if not (has_no_connectome and model_name == RANDOM_CONNECTOME_RIDGE)
+    )
 
 
 def warn_of_divided_people(models: Sequence[Any], cohort: Cohort) -> None:

@@ -1049,18 +1049,17 @@ def _make_forest(seed: int, _: ModelSettings) -> Pipeline:
 
 
 def _make_edited_edges_factory(
-    edit_edges_function: Callable[..., np.ndarray],
+    edit_edges_function: Callable[..., np.ndarray], make_classifier: Factory
 ) -> Factory:
-    """Return a function that makes LSAP-C for edited connectomes."""
+    """Return a function that makes a classifier of edited connectomes."""
 
     def make_model(seed: int, model_settings: ModelSettings) -> Pipeline:
         edge_transformer = FunctionTransformer(
             edit_edges_function, kw_args={"random_state": seed}
         )
         # "own": without connectomes, none may be made of the features.
-        return make_pipeline(
-            edge_transformer, _make_lsap_factory(connectome="own")(seed, model_settings)
-        )
+        classifier = make_classifier(seed, model_settings | {"connectome": "own"})
+        return make_pipeline(edge_transformer, classifier)
 
     return make_model
 
@@ -1153,6 +1152,9 @@ class ModelRegistry(MutableMapping[str, ModelEntry]):
         return len(self._map_names_to_entries())
 
 
+RANDOM_CONNECTOME_RIDGE = "LSAP-R with shuffled edges"
+"""The control that shows whether LSAP-R predicts as well with a random connectome."""
+
 MODELS = ModelRegistry(
     {
         "LSAP-C": ModelEntry(_make_lsap_factory("chebyshev"), "model"),
@@ -1198,7 +1200,7 @@ MODELS = ModelRegistry(
             _make_covariates_factory(reads_brain=True), "baseline"
         ),
         "features only": ModelEntry(
-            _make_edited_edges_factory(remove_edges),
+            _make_edited_edges_factory(remove_edges, _make_lsap_factory()),
             "control",
             "without any connection",
             is_variant=True,
@@ -1210,10 +1212,17 @@ MODELS = ModelRegistry(
             is_variant=False,
         ),
         "shuffled edges": ModelEntry(
-            _make_edited_edges_factory(shuffle_edges),
+            _make_edited_edges_factory(shuffle_edges, _make_lsap_factory()),
             "control",
             "weights moved to other pairs of regions",
             is_variant=True,
+        ),
+        RANDOM_CONNECTOME_RIDGE: ModelEntry(
+            _make_edited_edges_factory(shuffle_edges, _make_ridge_factory("auto")),
+            "control",
+            "LSAP-R with weights moved to other pairs of regions, which are drawn at "
+            "random and the same in all scans",
+            is_variant=False,
         ),
         "frozen scales": ModelEntry(
             _make_lsap_factory(scale_mode="frozen"),
@@ -1287,8 +1296,12 @@ BASELINES = (
     "linear SVM",
     "LSAP-R",
     *NESTED_RIDGES,
+    RANDOM_CONNECTOME_RIDGE,
 )
-"""Models that every study runs beside its own."""
+"""Models that every study runs beside its own.
+
+Without connectomes, the control of random connectomes is left out.
+"""
 
 GROUP_NAMES = ("all", "models", "controls", "baselines", "default")
 """Names that stand for several models."""

@@ -24,7 +24,11 @@ from brainlsap.evaluation.comparison import compute_difference_and_interval
 from brainlsap.evaluation.confounds import learned_sites_sentence
 from brainlsap.evaluation.connectome_worth import MIN_LOG_CREDIT, RANDOM_CONNECTOMES
 from brainlsap.evaluation.leakage import CheckKey, check_title
-from brainlsap.evaluation.models import ADDED_VALUE_MODELS, NESTED_RIDGES
+from brainlsap.evaluation.models import (
+    ADDED_VALUE_MODELS,
+    NESTED_RIDGES,
+    RANDOM_CONNECTOME_RIDGE,
+)
 from brainlsap.evaluation.ranking import (
     ALPHA,
     FEWEST_PERMUTATIONS,
@@ -114,8 +118,6 @@ _GAIN_CRITERION = (
 """Requirements of a "YES" for the gains of the study's connectome."""
 MIN_AGE_SHIFT = 0.2
 """Smallest difference in mean age that is named, in s.d. of the training people."""
-SHUFFLED_EDGES = "shuffled edges"
-"""The control whose connections are moved to other pairs of regions."""
 N_COVARIATES = 3
 """Largest number of covariates that are named, apart from those with a warning."""
 MAX_CALIBRATION_ERROR = 0.1
@@ -1916,11 +1918,9 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     if baseline_name in evaluation.models and connectome_model_name != baseline_name:
         comparison_table = tables.person_comparison_table(
             evaluation, connectome_model_name
-        )
-        comparison_row = comparison_table.set_index("model").loc[baseline_name]
-        score_verdict = difference_verdict(
-            comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
-        )
+        ).set_index("model")
+        comparison_row = comparison_table.loc[baseline_name]
+        score_verdict = _row_verdict(comparison_row)
         if score_verdict == NO:
             verdict, label = (NOT_SHOWN, "") if verdict == YES else (NO, "")
         answer_sentences.append(
@@ -1928,6 +1928,13 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
                 evaluation, connectome_model_name, comparison_row, score_verdict
             )
         )
+        if _has_random_connectome_score(evaluation, connectome_model_name):
+            random_connectome_row = comparison_table.loc[RANDOM_CONNECTOME_RIDGE]
+            if _row_verdict(random_connectome_row) == NO and verdict == YES:
+                verdict = NOT_SHOWN
+            answer_sentences.append(
+                _random_connectome_score_sentence(random_connectome_row)
+            )
         if evaluation.connectome_gain is None:
             comparison_columns = ["difference", "low", "high", "p_holm"]
             estimate, interval_low, interval_high, p_value = comparison_row[
@@ -2021,27 +2028,50 @@ def _untested_scales_sentence(evaluation: Evaluation, ridge_name: str) -> str:
     if n_region_folds:
         return (
             f"{ridge_name} has a scale for each region in {n_region_folds} of "
-            f"{folds_text}, which this test does not use. "
-            f"{_shuffled_edges_sentence(evaluation)}"
+            f"{folds_text}, which this test does not use."
         )
     if ridge_kinds.count("none") == len(ridge_kinds) > 0:
         return f"{ridge_name} used no connectome in any of {folds_text}."
     return ""
 
 
-def _shuffled_edges_sentence(evaluation: Evaluation) -> str:
-    """Return the score with connections moved at random, if it was computed."""
-    if SHUFFLED_EDGES not in evaluation.models:
-        return f"The control “{SHUFFLED_EDGES}” uses such scales; it was not run."
-    comparison_row = (
-        tables.person_comparison_table(evaluation, evaluation.models[0])
-        .set_index("model")
-        .loc[SHUFFLED_EDGES]
+def _row_verdict(comparison_row: pd.Series) -> str:
+    """Return whether the difference of a comparison of two models is shown."""
+    return difference_verdict(
+        comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
+    )
+
+
+def _has_random_connectome_score(
+    evaluation: Evaluation, connectome_model_name: str
+) -> bool:
+    """Return whether LSAP-R used a connectome and was also fitted to a random one."""
+    return (
+        connectome_model_name == "LSAP-R"
+        and RANDOM_CONNECTOME_RIDGE in evaluation.models
+        and not any(
+            evaluation.have_same_predictions(connectome_model_name, model_name)
+            for model_name in (NESTED_RIDGES[0], RANDOM_CONNECTOME_RIDGE)
+        )
+    )
+
+
+def _random_connectome_score_sentence(comparison_row: pd.Series) -> str:
+    """Return the score of LSAP-R minus that with a random connectome, if both ran."""
+    if not np.isfinite(comparison_row["difference"]):
+        return ""
+    conclusion_text = {
+        YES: "The connectome of the study predicts better than this random one.",
+        NO: "This random connectome predicts better than that of the study.",
+    }.get(
+        _row_verdict(comparison_row),
+        "A better score with the connectome of the study is not shown.",
     )
     return (
-        f"Against the control “{SHUFFLED_EDGES}”, which uses such scales with a random "
-        "connectome, the difference in balanced accuracy is "
-        f"{_difference_text(comparison_row)} (95%; {_holm_phrase(comparison_row)})."
+        f"The control “{RANDOM_CONNECTOME_RIDGE}” has a random connectome. Balanced "
+        "accuracy of LSAP-R minus that of the control: "
+        f"{_difference_text(comparison_row)} (95%; {_holm_phrase(comparison_row)}). "
+        f"{conclusion_text}"
     )
 
 
@@ -2060,8 +2090,8 @@ def _connectome_score_gain_sentence(
         comparison_row["difference"]
     ) or evaluation.have_same_predictions(connectome_model_name, baseline_name):
         return ""
-    unmeasured_text = "random connectomes may do so as well"
-    if SHUFFLED_EDGES not in evaluation.models:
+    unmeasured_text = ""
+    if RANDOM_CONNECTOME_RIDGE not in evaluation.models:
         unmeasured_text = "the balanced accuracy of random connectomes was not measured"
     if evaluation.have_same_predictions(evaluation.models[0], connectome_model_name):
         if score_verdict == NOT_SHOWN:
@@ -2071,7 +2101,7 @@ def _connectome_score_gain_sentence(
             f"The balanced accuracy is {direction} than that of {baseline_name} "
             "(question 2)"
         )
-        if score_verdict == YES:
+        if score_verdict == YES and unmeasured_text:
             score_sentence += f", but {unmeasured_text}"
         return f"{score_sentence}."
     score_sentence = (
@@ -2080,7 +2110,7 @@ def _connectome_score_gain_sentence(
         f"{baseline_name}: {_difference_text(comparison_row)} (95%; "
         f"{_holm_phrase(comparison_row)})."
     )
-    if score_verdict != YES:
+    if score_verdict != YES or not unmeasured_text:
         return score_sentence
     return f"{score_sentence} {capitalize_first_letter(unmeasured_text)}."
 

@@ -796,7 +796,10 @@ def _find_ridge_names_and_phrases(
     ridge_name_by_type: dict[str, str] = {}
     ridge_settings: dict[str, Any] = {}
     are_classes_numeric = False
-    for model_name, model_fit_table in evaluation.fits.groupby("model", sort=False):
+    is_control_row = evaluation.fits["role"] == "control"
+    for model_name, model_fit_table in evaluation.fits[~is_control_row].groupby(
+        "model", sort=False
+    ):
         model_settings = collect_model_settings(model_fit_table)
         if "scales" in model_settings:
             ridge_name_by_type[model_settings.pop("scales")] = str(model_name)

@@ -40,9 +40,14 @@ from brainlsap.evaluation.cross_validation import (
     _reads_two_dimensions,
     configure_model_for_cohort,
     cross_validate_with_calls,
+    list_baseline_names,
     warn_of_divided_people,
 )
-from brainlsap.evaluation.models import NESTED_RIDGES
+from brainlsap.evaluation.models import (
+    BASELINES,
+    NESTED_RIDGES,
+    RANDOM_CONNECTOME_RIDGE,
+)
 from brainlsap.evaluation.results import CohortSummary
 from brainlsap.evaluation.splits import list_person_blocks, permute_labels
 from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
@@ -106,7 +111,8 @@ def test_every_scan_is_tested_once_by_every_model_in_every_repeat(example_evalua
     assert len(table) == len(counts) * cohort.n_scans
     assert example_evaluation.models[0] == "LSAP-C"
     assert example_evaluation.models[1] == "LSAP-R"
-    assert example_evaluation.baselines == example_evaluation.models[2:]
+    assert example_evaluation.baselines == example_evaluation.models[2:-1]
+    assert example_evaluation.models[-1] == RANDOM_CONNECTOME_RIDGE
     scales = example_evaluation.scales
     assert set(scales["start"]) == {"mean", "1", "2", "low", "high"}
     assert set(scales.query("start == 'mean'")["share"]) == {0, 0.25, 0.5, 0.75, 1}
@@ -463,6 +469,8 @@ def test_without_connectomes_networks_are_made_of_features(tiny_cohort):
     found = cross_validate(models, cohort, 2, baselines=False)
     assert not found.twin_of_model
     assert found.fits["settings"].str.contains("covariance").all()
+    assert {*BASELINES} - {*list_baseline_names(cohort)} == {RANDOM_CONNECTOME_RIDGE}
+    assert list_baseline_names(tiny_cohort) == BASELINES
     own = configure_model_for_cohort(
         models["LSAP-C"][0].set_params(connectome="own"), cohort
     )

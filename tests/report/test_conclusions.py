@@ -8,7 +8,11 @@ import pandas as pd
 import pytest
 
 from brainlsap.evaluation import rank_regions
-from brainlsap.evaluation.models import ADDED_VALUE_MODELS, NESTED_RIDGES
+from brainlsap.evaluation.models import (
+    ADDED_VALUE_MODELS,
+    NESTED_RIDGES,
+    RANDOM_CONNECTOME_RIDGE,
+)
 from brainlsap.findings import LEFT_OUT, NO_LABEL, Finding
 from brainlsap.report import conclusions, draw_conclusions, list_headline_lines, tables
 from brainlsap.report.conclusions import (
@@ -23,7 +27,6 @@ from brainlsap.report.conclusions import (
     NOT_USED,
     NOTHING_TO_EXPLAIN,
     POSSIBLY,
-    SHUFFLED_EDGES,
     TOO_SMALL,
     UNCLEAR,
     YES,
@@ -707,20 +710,38 @@ def test_folds_of_a_hardly_trained_network_are_those_with_weight(
     assert judge_network(study).reason.endswith(words)
 
 
-def test_shuffled_edges_are_compared_where_they_were_run(make_study):
-    names = ("LSAP-C", "LSAP-R", SHUFFLED_EDGES)
+@pytest.mark.parametrize(
+    ("better_name", "answer", "words"),
+    [
+        ("LSAP-R", YES, "predicts better than this random one"),
+        (RANDOM_CONNECTOME_RIDGE, NOT_SHOWN, "random connectome predicts better"),
+        (None, YES, "is not shown"),
+    ],
+)
+def test_the_score_with_a_random_connectome_is_subtracted(
+    make_study, better_name, answer, words
+):
+    names = ("LSAP-C", "LSAP-R", NESTED_RIDGES[0], RANDOM_CONNECTOME_RIDGE)
+    study = make_study(skill=0.3, p_effect=1.0, models=names)
+    study = replace(study, connectome_gain=draw_gain_table(8, 3))
+    rows = study.predictions
+    is_better = rows["model"] == better_name
+    predicted = rows["predicted"].mask(is_better, rows["truth"])
+    judged = replace(study, predictions=rows.assign(predicted=predicted))
+    conclusion = judge_connectome(judged)
+    row = tables.person_comparison_table(judged, "LSAP-R").set_index("model")
+    difference = row.loc[RANDOM_CONNECTOME_RIDGE, "difference"]
+    assert f"{difference:+.3f}" in conclusion.sentence
+    assert words in conclusion.sentence
+    assert conclusion.answer == answer
+
+
+def test_a_random_connectome_is_not_judged_where_none_was_used(make_study):
+    names = ("LSAP-C", "LSAP-R", NESTED_RIDGES[0], RANDOM_CONNECTOME_RIDGE)
     study = make_study(skill=0.9, p_effect=1.0, models=names)
-    is_ridge = study.fits["model"] == "LSAP-R"
-    report = json.dumps({"settings": {"scales": "auto"}, "chosen": "regions"})
-    fits = study.fits.assign(report=study.fits["report"].mask(is_ridge, report))
-    judged = replace(study, fits=fits, connectome_gain=draw_gain_table(0, 1))
-    compared = judge_connectome(judged).sentence
-    row = tables.person_comparison_table(judged, "LSAP-C").set_index("model")
-    assert f"{row.loc[SHUFFLED_EDGES, 'difference']:+.3f}" in compared
-    others = judged.predictions["model"] != SHUFFLED_EDGES
-    without = replace(
-        judged,
-        predictions=judged.predictions[others],
-        fits=judged.fits[judged.fits["model"] != SHUFFLED_EDGES],
-    )
-    assert "not run" in judge_connectome(without).sentence
+    rows = study.predictions
+    same = rows[rows["model"] == NESTED_RIDGES[0]].assign(model="LSAP-R")
+    others = rows[rows["model"] != "LSAP-R"]
+    unused = replace(study, predictions=pd.concat([others, same]))
+    assert RANDOM_CONNECTOME_RIDGE in judge_connectome(study).sentence
+    assert RANDOM_CONNECTOME_RIDGE not in judge_connectome(unused).sentence
