@@ -940,8 +940,8 @@ OPTIONS: tuple[Option, ...] = (
         "scans",
         "--scans",
         TEXT,
-        "visits to analyse: all visits ('all'), or the first visit of each "
-        "participant ('baseline') (default: 'all')",
+        "visits to analyse: all visits ('all', default), or the first visit of each "
+        "participant ('baseline')",
         choices=("all", "baseline"),
         recipient="reading",
         selects_files=True,

@@ -286,7 +286,7 @@ def test_a_stored_option_has_no_default_of_its_own_in_predict():
     assert "destrieux160" in help_of("atlas")
     assert "destrieux160" not in helps["atlas"]
     assert "(default" not in helps["atlas"]
-    assert "(default" in helps["scans"]
+    assert "default)" in helps["scans"]
 
 
 DOCS = Path(__file__).parents[1] / "docs"
