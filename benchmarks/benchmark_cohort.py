@@ -12,12 +12,12 @@ from brainlsap.exceptions import check_choice
 from brainlsap.simulation import (
     STAGES,
     compute_disease_pattern,
-    compute_n_people_by_share,
     draw_base_network,
     draw_streamline_counts,
     draw_symmetric_normal,
     make_diffusion_operator,
     make_random_generator,
+    split_people_by_shares,
 )
 
 ROIS = 160
@@ -86,9 +86,7 @@ def make_benchmark_cohort(
     check_choice("case", case, SEEDS)
     check_choice("noise", noise, NOISE)
     stream = partial(make_random_generator, random_state)
-    stages = np.repeat(
-        np.arange(len(STAGES)), compute_n_people_by_share(n_people, SHARES)
-    )
+    stages = np.repeat(np.arange(len(STAGES)), split_people_by_shares(n_people, SHARES))
     stages = stream("decisive stages").permutation(stages)
     atlas = _ellipsoid_atlas(stream("decisive atlas"))
     chosen = stream("decisive seeds").permutation(ROIS)

@@ -373,22 +373,24 @@ def simulate(out: str, style: str = "", **options: Any) -> None:
 @register_command
 def atlas(folder: str, **source_by_option: Any) -> None:
     """Create an atlas from a parcellation of your own, for use with --atlas FOLDER."""
-    new_atlas = brainlsap.make_atlas(folder, **source_by_option)
-    region_table = new_atlas.regions
-    structure_counts = new_atlas.describe_structure_counts()
-    print(f"Atlas: {Path(folder)} ({len(new_atlas)} regions: {structure_counts})")
-    names_line = f"Names: {join_with_commas(new_atlas.names, 3)}"
-    if new_atlas.full_names != new_atlas.names:
-        names_line += f". Reports use full names, for example {new_atlas.full_names[0]}"
+    user_atlas = brainlsap.make_atlas(folder, **source_by_option)
+    region_table = user_atlas.regions
+    structure_counts = user_atlas.describe_structure_counts()
+    print(f"Atlas: {Path(folder)} ({len(user_atlas)} regions: {structure_counts})")
+    names_line = f"Names: {join_with_commas(user_atlas.names, 3)}"
+    if user_atlas.full_names != user_atlas.names:
+        names_line += (
+            f". Reports use full names, for example {user_atlas.full_names[0]}"
+        )
     print(names_line)
     n_regions_by_hemisphere = Counter(region_table["hemisphere"])
     print(
         f"Hemispheres: {n_regions_by_hemisphere['L']} left, "
         f"{n_regions_by_hemisphere['R']} right, {n_regions_by_hemisphere['M']} midline"
     )
-    print(f"Subcortex: {', '.join(region_table['name'][~new_atlas.cortex]) or 'none'}")
+    print(f"Subcortex: {', '.join(region_table['name'][~user_atlas.cortex]) or 'none'}")
     if unknown_names_text := join_with_commas(
-        region_table["name"][new_atlas.unknown_structure_mask], 8
+        region_table["name"][user_atlas.unknown_structure_mask], 8
     ):
         print(
             f"Treated as cortex, because the structure is unknown: {unknown_names_text}"
@@ -397,9 +399,9 @@ def atlas(folder: str, **source_by_option: Any) -> None:
             'To set the structure, add a column "structure" with the values cortex '
             "and subcortex to the label table."
         )
-    is_sided = (region_table["hemisphere"] != "M") | region_table["x"].notna()
+    sided_region_mask = (region_table["hemisphere"] != "M") | region_table["x"].notna()
     if unsided_names_text := join_with_commas(
-        region_table["name"][new_atlas.cortex & ~is_sided], 8
+        region_table["name"][user_atlas.cortex & ~sided_region_mask], 8
     ):
         print(
             "Treated as midline, because the hemisphere is unknown: "
@@ -421,14 +423,14 @@ def atlas(folder: str, **source_by_option: Any) -> None:
         print(
             "Coordinates: none. Figures show one dot per region instead of the brain."
         )
-        print(_brain_figures_advice(new_atlas, source_by_option))
-    for atlas_note in new_atlas.settings.get("notes", ()):
+        print(_brain_figures_advice(user_atlas, source_by_option))
+    for atlas_note in user_atlas.settings.get("notes", ()):
         print(atlas_note)
     print(f"Next: {_write_command_line('check', 'STUDY', {'atlas': folder})}")
 
 
 def _brain_figures_advice(
-    new_atlas: brainlsap.Atlas, source_by_option: Mapping[str, Any]
+    user_atlas: brainlsap.Atlas, source_by_option: Mapping[str, Any]
 ) -> str:
     """Return how figures can show the brain for an atlas without coordinates."""
     advice_text = (
@@ -436,7 +438,7 @@ def _brain_figures_advice(
         "(--image) or with FreeSurfer's annotation of their surfaces (--annot "
         "lh.NAME.annot)."
     )
-    bundled_match = brainlsap.data.row_order.find_bundled_atlas(new_atlas)
+    bundled_match = brainlsap.data.row_order.find_bundled_atlas(user_atlas)
     if bundled_match is None:
         return advice_text
     bundled_name, row_order_name = bundled_match
@@ -554,9 +556,9 @@ def check(study: str, **options: Any) -> None:
     fold_options = _select_options(
         value_by_study_option, _list_command_option_names("check")
     )
-    merged_classes = fold_options.pop("merge_classes", None)
-    if cohort is not None and merged_classes is not None:
-        cohort = brainlsap.workflow.merge_classes(cohort, merged_classes)
+    class_merging_spec = fold_options.pop("merge_classes", None)
+    if cohort is not None and class_merging_spec is not None:
+        cohort = brainlsap.workflow.merge_classes(cohort, class_merging_spec)
         cohort_check = replace(
             brainlsap.check_cohort(cohort), folder=cohort_check.folder
         )
@@ -870,8 +872,8 @@ def run(study: str, out: str, **options: Any) -> None:
         evaluation
     ).items():
         print(f"{model_name}: {model_remark}")
-    is_error = evaluation.audit["severity"] == "error"
-    for finding_text in evaluation.audit.loc[is_error, "finding"].unique():
+    error_finding_mask = evaluation.audit["severity"] == "error"
+    for finding_text in evaluation.audit.loc[error_finding_mask, "finding"].unique():
         print(f"Data leakage, with details in the report: {finding_text}")
     print(
         "The scores in the table are means over folds. For a paper, take scores and "
@@ -1098,20 +1100,22 @@ def _print_label_coverage(
 ) -> None:
     """Print the coverage in labelled people, and the labels that are no classes."""
     known_label_series = prediction_table["label"].dropna()
-    is_class = prediction_table["label"].isin(class_names)
-    is_in_training = prediction_table.attrs["is_in_training"]
-    is_measured = [
+    known_class_mask = prediction_table["label"].isin(class_names)
+    training_scan_mask = prediction_table.attrs["is_in_training"]
+    measured_scan_mask = [
         has_class and not is_known
-        for has_class, is_known in zip(is_class, is_in_training, strict=True)
+        for has_class, is_known in zip(
+            known_class_mask, training_scan_mask, strict=True
+        )
     ]
-    if any(is_measured):
+    if any(measured_scan_mask):
         coverage_table = brainlsap.external.make_coverage_table(
-            prediction_table[is_measured].rename(columns={"label": "truth"}),
+            prediction_table[measured_scan_mask].rename(columns={"label": "truth"}),
             class_names,
         )
         _print_coverage(coverage_table.to_dict("records"))
-    if any(is_in_training):
-        n_in_training = count_text(sum(is_in_training), "scan", "were")
+    if any(training_scan_mask):
+        n_in_training = count_text(sum(training_scan_mask), "scan", "were")
         print(
             f"Note: {n_in_training} in the training, so the measured coverage does "
             "not count them."
@@ -1128,28 +1132,30 @@ def _print_label_coverage(
         )
 
 
-def _print_coverage(coverage_records: Sequence[Mapping[Any, Any]]) -> None:
+def _print_coverage(class_coverage_records: Sequence[Mapping[Any, Any]]) -> None:
     """Print the number of people of each class with a set that contains their class."""
-    for coverage_record in coverage_records:
-        interval_text = f"{coverage_record['low']:.0%} to {coverage_record['high']:.0%}"
-        class_name = coverage_record["class"]
+    for class_coverage_record in class_coverage_records:
+        interval_text = (
+            f"{class_coverage_record['low']:.0%} to {class_coverage_record['high']:.0%}"
+        )
+        class_name = class_coverage_record["class"]
         group_text = f"class {class_name}"
         if class_name == brainlsap.external.ALL_CLASSES:
             group_text = class_name
         print(
             f"Measured coverage in {group_text}: the prediction sets "
-            f"contain the true class of {coverage_record['coverage']:.0%} of "
-            f"{count_text(coverage_record['people'], 'participant')} (95% interval "
-            f"{interval_text}). A set contains {coverage_record['mean_size']:.1f} "
-            "classes on average."
+            f"contain the true class of {class_coverage_record['coverage']:.0%} of "
+            f"{count_text(class_coverage_record['people'], 'participant')} (95% "
+            f"interval {interval_text}). A set contains "
+            f"{class_coverage_record['mean_size']:.1f} classes on average."
         )
-    n_covered_by_class = [
-        class_record["coverage"] * class_record["people"]
-        for class_record in coverage_records
+    covered_people_counts = [
+        class_coverage_record["coverage"] * class_coverage_record["people"]
+        for class_coverage_record in class_coverage_records
     ]
     if any(
         abs(n_covered_people - round(n_covered_people)) > 1e-9
-        for n_covered_people in n_covered_by_class
+        for n_covered_people in covered_people_counts
     ):
         print(
             "If a participant has several scans, the coverage of the participant is "
@@ -1301,8 +1307,8 @@ def _load_cohort(
     cohort = brainlsap.data.read_study(
         study_path, verbose=True, **value_by_reading_option
     )
-    merged_classes = value_by_study_option.pop("merge_classes", None)
-    cohort = brainlsap.workflow.merge_classes(cohort, merged_classes)
+    class_merging_spec = value_by_study_option.pop("merge_classes", None)
+    cohort = brainlsap.workflow.merge_classes(cohort, class_merging_spec)
     print(f"Study: {cohort}", brainlsap.check_cohort(cohort).count_lines[1], sep="\n")
     for value_sentence in brainlsap.data.quality.describe_values(cohort):
         print(f"Values: {value_sentence}", flush=True)

@@ -164,23 +164,21 @@ def _find_label_faults(
     model: PackedClassifier,
     scan_table: pd.DataFrame,
     label_name: str,
-    merged_classes: str | Mapping[str, Sequence[str]] | None,
+    class_merging_spec: str | Mapping[str, Sequence[str]] | None,
 ) -> list[Finding]:
     """Return a fault if the label is not a column, or has classes of no model."""
-    has_merged_classes = merged_classes is not None
+    has_merging_spec = class_merging_spec is not None
     name_by_lower_case = {
         str(column_head).lower(): column_head for column_head in scan_table.columns
     }
     column_name = name_by_lower_case.get(label_name.lower())
     if column_name is None:
         return [
-            _make_missing_label_finding(
-                model, scan_table, label_name, has_merged_classes
-            )
+            _make_missing_label_finding(model, scan_table, label_name, has_merging_spec)
         ]
     label_series = scan_table[column_name].dropna().astype(str)
     unknown_label_counts = _make_n_scans_series_of_unknown_labels(model, label_series)
-    if has_merged_classes or unknown_label_counts.empty:
+    if has_merging_spec or unknown_label_counts.empty:
         return []
     message = _unknown_labels_message(model, unknown_label_counts)
     class_by_label = _propose_class_by_label(model, unknown_label_counts.index)
@@ -191,7 +189,7 @@ def _make_missing_label_finding(
     model: PackedClassifier,
     scan_table: pd.DataFrame,
     label_name: str,
-    has_merged_classes: bool,
+    has_merging_spec: bool,
 ) -> Finding:
     """Return the fault that the label is not a column of the table of people.
 
@@ -224,7 +222,7 @@ def _make_missing_label_finding(
             f"{', '.join(column_texts) or 'none besides the id'}. Name the column of "
             f"the classes with {option_text('label')}"
         )
-        if not has_merged_classes:
+        if not has_merging_spec:
             message += (
                 ", and rename the labels to the classes of the model, "
                 f"{', '.join(model.origin_.classes)}, with "
@@ -237,7 +235,7 @@ def _make_missing_label_finding(
         f"{option_text('label', candidate_name)}"
     )
     value_by_option: dict[str, Any] = {"label": candidate_name}
-    if not (has_merged_classes or unknown_label_counts.empty):
+    if not (has_merging_spec or unknown_label_counts.empty):
         unknown_text = _unknown_labels_message(model, unknown_label_counts)
         message += f". {unknown_text[0].upper()}{unknown_text[1:]}"
         class_by_label = _propose_class_by_label(model, unknown_label_counts.index)
@@ -332,12 +330,14 @@ def _make_assignment_fields(class_by_label: Mapping[str, str]) -> dict[str, Any]
 def _complete_labels_by_class(
     model: PackedClassifier,
     cohort: Cohort,
-    merged_classes: str | Mapping[str, Sequence[str]],
+    class_merging_spec: str | Mapping[str, Sequence[str]],
 ) -> dict[str, list[str]]:
     """Return the labels of each class; those of the model need not be named."""
-    if isinstance(merged_classes, str):
-        merged_classes = parse_originals_by_class(merged_classes, cohort.classes)
-    labels_by_class = list_originals_by_class(merged_classes)
+    if isinstance(class_merging_spec, str):
+        class_merging_spec = parse_originals_by_class(
+            class_merging_spec, cohort.classes
+        )
+    labels_by_class = list_originals_by_class(class_merging_spec)
     model_origin = model.origin_
     class_by_label = {
         str(class_name): str(class_name) for class_name in model_origin.classes
@@ -604,19 +604,19 @@ def make_coverage_table(
         }
     )
     person_coverage_table = scan_coverage_table.groupby(["class", "participant"]).mean()
-    coverage_records = [
+    class_coverage_records = [
         _make_class_coverage_record(class_name, person_coverage_table.loc[class_name])
         for class_name in class_names
         if class_name in person_coverage_table.index
     ]
-    if len(coverage_records) > 1:
+    if len(class_coverage_records) > 1:
         all_class_coverage_table = (
             scan_coverage_table.drop(columns="class").groupby("participant").mean()
         )
-        coverage_records.append(
+        class_coverage_records.append(
             _make_class_coverage_record(ALL_CLASSES, all_class_coverage_table)
         )
-    return pd.DataFrame(coverage_records)
+    return pd.DataFrame(class_coverage_records)
 
 
 def _make_class_coverage_record(

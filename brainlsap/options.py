@@ -180,7 +180,7 @@ def _convert_patterns(option_value: object) -> str | dict[str, str]:
     return _convert_text(option_value)
 
 
-def _convert_merged_classes(option_value: object) -> str | dict[str, list[str]]:
+def _convert_class_merging_spec(option_value: object) -> str | dict[str, list[str]]:
     if not isinstance(option_value, dict):
         return _convert_text(option_value)
     return {
@@ -239,7 +239,7 @@ FILE_PATTERNS = OptionKind(
 )
 CLASS_GROUPS = OptionKind(
     "text, or a table with a list of classes for each new class",
-    _convert_merged_classes,
+    _convert_class_merging_spec,
     str,
 )
 NAME_AND_TEXT = OptionKind("NAME=TEXT", _convert_text, _parse_key_and_value)

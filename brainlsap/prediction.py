@@ -1180,12 +1180,12 @@ def _flag_scans_without_covariate(
 
 
 def list_merged_labels(
-    cohort: Cohort, merged_classes: Mapping[str, Sequence[str]]
+    cohort: Cohort, originals_by_class: Mapping[str, Sequence[str]]
 ) -> list[Any]:
     """Return the labels of scans after the merging of classes in the fit."""
     class_by_original = {
         str(original_class): new_class
-        for new_class, original_classes in merged_classes.items()
+        for new_class, original_classes in originals_by_class.items()
         for original_class in original_classes
     }
     return [
@@ -1456,9 +1456,9 @@ def _adjustment_text(value_by_step_option: Mapping[str, Any]) -> str:
     """Return the steps before the model."""
     steps_text = ", then ".join(list_step_phrases(value_by_step_option)) or "none"
     # Files of earlier versions have no reference class.
-    reference_class = value_by_step_option.get("reference_class")
-    if reference_class is not None:
-        steps_text += f", learned from {reference_class} alone"
+    reference_class_name = value_by_step_option.get("reference_class")
+    if reference_class_name is not None:
+        steps_text += f", learned from {reference_class_name} alone"
     return steps_text
 
 

@@ -289,71 +289,78 @@ def make_cohort(
         }
     for stage in shares:
         check_choice("shares", stage, STAGES)
-    n_people_by_stage = compute_n_people_by_share(
+    stage_people_counts = split_people_by_shares(
         n_people, [shares.get(stage, 0.0) for stage in STAGES]
     )
     scan_table = _draw_scan_table(
-        n_people_by_stage,
-        compute_n_people_by_share(n_people, visit_shares),
+        stage_people_counts,
+        split_people_by_shares(n_people, visit_shares),
         n_sites,
         make_rng,
     )
     core_names = [split_side_from_name(region_name)[1] for region_name in atlas.names]
-    is_seed_region = _flag_seed_regions(atlas, seeds)
+    seed_region_mask = _make_seed_region_mask(atlas, seeds)
     base_weight_matrix = _draw_atlas_network(
         atlas, np.isin(core_names, HUBS), make_rng("base network")
     )
     connectomes = np.empty(
         (len(scan_table), *base_weight_matrix.shape), dtype=np.float32
     )
-    disease_patterns = np.empty((n_people, len(base_weight_matrix)))
-    severity_factors = np.empty(n_people)
+    disease_pattern_matrix = np.empty((n_people, len(base_weight_matrix)))
+    person_severity_factors = np.empty(n_people)
     for person_number, scan_indices in scan_table.groupby("person").indices.items():
         # Multiply every edge by a log-normal factor of the person.
-        edge_noise = draw_symmetric_normal(
+        edge_noise_matrix = draw_symmetric_normal(
             len(base_weight_matrix), make_rng("network", person_number)
         )
-        weight_matrix = base_weight_matrix * np.exp(PERSON_VARIABILITY * edge_noise)
-        disease_patterns[person_number] = compute_disease_pattern(
-            make_diffusion_operator(weight_matrix), is_seed_region, SPREADING_TIME
+        weight_matrix = base_weight_matrix * np.exp(
+            PERSON_VARIABILITY * edge_noise_matrix
+        )
+        disease_pattern_matrix[person_number] = compute_disease_pattern(
+            make_diffusion_operator(weight_matrix), seed_region_mask, SPREADING_TIME
         )
         # Log-normal with mean 1.
         log_mean = -(SEVERITY_SPREAD**2) / 2
-        severity_factors[person_number] = make_rng("severity", person_number).lognormal(
-            log_mean, SEVERITY_SPREAD
-        )
+        person_severity_factors[person_number] = make_rng(
+            "severity", person_number
+        ).lognormal(log_mean, SEVERITY_SPREAD)
         for visit_number, scan_index in enumerate(scan_indices):
             rng = make_rng("count", person_number, visit_number)
             connectomes[scan_index] = draw_streamline_counts(
                 weight_matrix, rng, RESCAN_VARIABILITY
             )
-    disease_patterns = disease_patterns / disease_patterns[:, is_seed_region].mean()
+    disease_pattern_matrix = (
+        disease_pattern_matrix / disease_pattern_matrix[:, seed_region_mask].mean()
+    )
     scan_person_numbers = scan_table["person"]
-    years_since_baseline = scan_table["visit"].to_numpy() * MONTHS_BETWEEN / 12
+    scan_years_since_baseline = scan_table["visit"].to_numpy() * MONTHS_BETWEEN / 12
     scan_severities = (
         scan_table["stage"].to_numpy()
         / (len(STAGES) - 1)
-        * severity_factors[scan_person_numbers]
+        * person_severity_factors[scan_person_numbers]
     )
-    scan_severities = scan_severities * (1 + PROGRESS_PER_YEAR * years_since_baseline)
-    relative_losses = np.minimum(
-        effect * scan_severities[:, None] * disease_patterns[scan_person_numbers], 0.95
+    scan_severities = scan_severities * (
+        1 + PROGRESS_PER_YEAR * scan_years_since_baseline
     )
-    feature_arrays = []
+    relative_loss_matrix = np.minimum(
+        effect * scan_severities[:, None] * disease_pattern_matrix[scan_person_numbers],
+        0.95,
+    )
+    feature_matrices = []
     effects_by_column = {}
     for feature_name in feature_names:
         healthy_feature_matrix, healthy_region_means = _draw_healthy_values_and_means(
             feature_name, atlas, scan_table, make_rng
         )
-        feature_arrays.append(healthy_feature_matrix * (1 - relative_losses))
+        feature_matrices.append(healthy_feature_matrix * (1 - relative_loss_matrix))
         # 0 - x instead of -x, which is -0 without a loss.
         effects_by_column[f"effect_{feature_name}"] = 0.0 - healthy_region_means * (
-            effect * disease_patterns.mean(axis=0)
+            effect * disease_pattern_matrix.mean(axis=0)
         )
     first_feature_effects = effects_by_column[f"effect_{feature_names[0]}"]
     values_by_column = {
         "region": atlas.names,
-        "seed": is_seed_region,
+        "seed": seed_region_mask,
         "effect": first_feature_effects,
     }
     if len(feature_names) > 1:
@@ -365,7 +372,7 @@ def make_cohort(
     }
     return Cohort(
         connectomes=connectomes,
-        features=np.stack(feature_arrays, axis=2),
+        features=np.stack(feature_matrices, axis=2),
         table=scan_table[[*KEY_COLUMNS, "age", "sex", "site"]],
         atlas=atlas,
         feature_names=feature_names,
@@ -376,13 +383,11 @@ def make_cohort(
     )
 
 
-def compute_n_people_by_share(
-    n_people: int, group_shares: Sequence[float]
-) -> np.ndarray:
+def split_people_by_shares(n_people: int, group_shares: Sequence[float]) -> np.ndarray:
     """Divide people by shares: largest remainders, no positive share left empty."""
     share_array = np.asarray(group_shares, dtype=float)
-    is_positive_share = share_array > 0
-    if (share_array < 0).any() or not 0 < is_positive_share.sum() <= n_people:
+    positive_share_mask = share_array > 0
+    if (share_array < 0).any() or not 0 < positive_share_mask.sum() <= n_people:
         raise ParameterError(
             "all shares must be 0 or more, and at least one must be above 0. n_people "
             f"must be at least the number of shares above 0; got n_people {n_people} "
@@ -393,52 +398,54 @@ def compute_n_people_by_share(
     remainder_sort_indices = np.argsort(group_sizes - exact_group_sizes, kind="stable")
     group_sizes[remainder_sort_indices[: n_people - group_sizes.sum()]] += 1
     while (
-        empty_share_indices := np.flatnonzero(is_positive_share & (group_sizes == 0))
+        empty_share_indices := np.flatnonzero(positive_share_mask & (group_sizes == 0))
     ).size:
         group_sizes[group_sizes.argmax()] -= 1
         group_sizes[empty_share_indices[0]] += 1
     return group_sizes
 
 
-def _flag_seed_regions(
+def _make_seed_region_mask(
     atlas: Atlas, seed_region_names: Sequence[str] | None
 ) -> np.ndarray:
     """Return whether regions are seeds of disease, by name or by default."""
     if seed_region_names is not None:
-        is_seed_region = np.isin(np.arange(len(atlas)), atlas.match(seed_region_names))
+        seed_region_mask = np.isin(
+            np.arange(len(atlas)), atlas.match(seed_region_names)
+        )
     else:
-        is_seed_region = np.isin(
+        seed_region_mask = np.isin(
             [split_side_from_name(region_name)[1] for region_name in atlas.names], SEEDS
         )
-    if not is_seed_region.any():
+    if not seed_region_mask.any():
         raise ParameterError(
             f"the atlas {atlas.name!r} contains none of the regions in which the "
             "simulated disease starts by default. Name regions of this atlas with "
             f"{option_text('seeds')}."
         )
-    return is_seed_region
+    return seed_region_mask
 
 
 def _draw_scan_table(
-    n_people_by_stage: np.ndarray,
-    n_people_by_visit_count: np.ndarray,
+    stage_people_counts: np.ndarray,
+    visit_people_counts: np.ndarray,
     n_sites: int,
     make_rng: GeneratorMaker,
 ) -> pd.DataFrame:
     """Draw visits, stage, age, sex and site of every scan.
 
-    `n_people_by_stage` are people in each stage, `n_people_by_visit_count` those
+    `stage_people_counts` are people in each stage, `visit_people_counts` those
     with one visit, two ..
     """
-    stage_codes = make_rng("stages").permutation(
-        np.repeat(np.arange(len(n_people_by_stage)), n_people_by_stage)
+    person_stage_codes = make_rng("stages").permutation(
+        np.repeat(np.arange(len(stage_people_counts)), stage_people_counts)
     )
-    visit_counts = make_rng("visits").permutation(
-        np.repeat(np.arange(len(n_people_by_visit_count)) + 1, n_people_by_visit_count)
+    person_visit_counts = make_rng("visits").permutation(
+        np.repeat(np.arange(len(visit_people_counts)) + 1, visit_people_counts)
     )
-    scan_rows = []
+    scan_row_tuples = []
     for person_number, (stage_code, n_person_visits) in enumerate(
-        zip(stage_codes, visit_counts, strict=True)
+        zip(person_stage_codes, person_visit_counts, strict=True)
     ):
         rng = make_rng("person", person_number)
         participant_name = f"sub-{person_number + 1:04d}"
@@ -457,7 +464,7 @@ def _draw_scan_table(
                 STAGES[stage_code],
             )
             covariate_values = (age_at_visit, sex, f"site-{site_number + 1}")
-            scan_rows.append(
+            scan_row_tuples.append(
                 (
                     *key_column_values,
                     *covariate_values,
@@ -476,11 +483,13 @@ def _draw_scan_table(
         "stage",
         "site_number",
     )
-    return pd.DataFrame(scan_rows, columns=[*KEY_COLUMNS, *covariate_column_names])
+    return pd.DataFrame(
+        scan_row_tuples, columns=[*KEY_COLUMNS, *covariate_column_names]
+    )
 
 
 def _draw_atlas_network(
-    atlas: Atlas, is_hub_region: np.ndarray, rng: np.random.Generator
+    atlas: Atlas, hub_region_mask: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """Draw the base network of an atlas' regions, of N_STREAMLINES streamlines."""
     region_centroids = atlas.regions.reindex(columns=[*"xyz"]).to_numpy(dtype=float)
@@ -490,14 +499,16 @@ def _draw_atlas_network(
             "simulated connectomes require distances. Add the columns x, y, z (mm) to "
             "the regions.tsv of this atlas."
         )
-    hub_strengths = np.where(is_hub_region, HUB_STRENGTH, 1.0)
+    region_strengths = np.where(hub_region_mask, HUB_STRENGTH, 1.0)
     # The midline (0) belongs to both sides.
-    side_signs = atlas.regions["hemisphere"].map({"L": -1, "R": 1}).fillna(0).to_numpy()
+    region_side_signs = (
+        atlas.regions["hemisphere"].map({"L": -1, "R": 1}).fillna(0).to_numpy()
+    )
     hemisphere_factor_matrix = np.where(
-        np.outer(side_signs, side_signs) < 0, ACROSS_HEMISPHERES, 1.0
+        np.outer(region_side_signs, region_side_signs) < 0, ACROSS_HEMISPHERES, 1.0
     )
     weight_factor_matrices = (
-        np.outer(hub_strengths, hub_strengths),
+        np.outer(region_strengths, region_strengths),
         hemisphere_factor_matrix,
     )
     base_weight_matrix = draw_base_network(
@@ -521,12 +532,12 @@ def _draw_healthy_values_and_means(
     core_names = [split_side_from_name(region_name)[1] for region_name in atlas.names]
     structure_names, structure_indices = np.unique(core_names, return_inverse=True)
     # Clip at two deviations: no cortical region has half or twice the mean thickness.
-    mean_draws = np.clip(
+    structure_mean_draws = np.clip(
         make_rng(f"mean {feature_name}").standard_normal(len(structure_names)), -2, 2
     )
     structure_means = (
         feature_distribution.cortex_mean
-        + feature_distribution.cortex_spread * mean_draws
+        + feature_distribution.cortex_spread * structure_mean_draws
     )
     mean_by_structure = feature_distribution.subcortex_mean_by_structure
     median_region_mean = np.median([*mean_by_structure.values()] or [np.nan])
@@ -541,28 +552,31 @@ def _draw_healthy_values_and_means(
         make_rng(f"site {feature_name}", k).normal()
         for k in range(site_numbers.max() + 1)
     ]
-    age_effects = feature_distribution.change_per_year * (
+    scan_age_effects = feature_distribution.change_per_year * (
         scan_table["age"].to_numpy() - MIDDLE_AGE
     )
-    fixed_effects = age_effects + SITE_SPREAD * np.array(site_draws)[site_numbers]
+    scan_fixed_effects = (
+        scan_age_effects + SITE_SPREAD * np.array(site_draws)[site_numbers]
+    )
     relative_value_matrix = np.empty((len(scan_table), n_rois))
     for person_number, scan_indices in scan_table.groupby("person").indices.items():
         rng = make_rng(f"person {feature_name}", person_number)
         shared_draw = rng.standard_normal()
         regional_draws = rng.standard_normal(n_rois)
-        person_effects = (
+        person_region_effects = (
             feature_distribution.person_spread * shared_draw
             + feature_distribution.region_spread * regional_draws
         )
         for visit_number, scan_index in enumerate(scan_indices):
-            scan_noise = make_rng(
+            scan_region_noise = make_rng(
                 f"scan {feature_name}", person_number, visit_number
             ).standard_normal(n_rois)
-            random_effects = (
-                person_effects + feature_distribution.scan_spread * scan_noise
+            random_region_effects = (
+                person_region_effects
+                + feature_distribution.scan_spread * scan_region_noise
             )
             relative_value_matrix[scan_index] = (
-                1 + fixed_effects[scan_index] + random_effects
+                1 + scan_fixed_effects[scan_index] + random_region_effects
             )
     # Extreme draws must not make a value negative.
     return np.maximum(
@@ -582,8 +596,8 @@ def make_random_generator(
 
 def draw_symmetric_normal(n_rois: int, rng: np.random.Generator) -> np.ndarray:
     """Draw a symmetric matrix of standard normal values with a zero diagonal."""
-    upper_triangle = np.triu(rng.standard_normal((n_rois, n_rois)), 1)
-    return upper_triangle + upper_triangle.T
+    upper_triangle_matrix = np.triu(rng.standard_normal((n_rois, n_rois)), 1)
+    return upper_triangle_matrix + upper_triangle_matrix.T
 
 
 def draw_base_network(
@@ -599,10 +613,10 @@ def draw_base_network(
     `homotopic_indices` is each region's counterpart in the other hemisphere, itself for
     none.
     """
-    region_distances = np.sqrt(
+    region_distance_matrix = np.sqrt(
         ((region_centroids[:, None] - region_centroids) ** 2).sum(axis=2)
     )
-    weight_matrix = WEIGHT_AT_ZERO * np.exp(-region_distances / LENGTH_CONSTANT)
+    weight_matrix = WEIGHT_AT_ZERO * np.exp(-region_distance_matrix / LENGTH_CONSTANT)
     weight_matrix = weight_matrix * np.exp(
         log_weight_sd * draw_symmetric_normal(len(region_centroids), rng)
     )
@@ -620,14 +634,16 @@ def draw_streamline_counts(
 ) -> np.ndarray:
     """Draw the streamline counts of one scan: symmetric whole numbers in float32."""
     row_indices, column_indices = np.triu_indices(len(weight_matrix), 1)
-    expected_counts = weight_matrix[row_indices, column_indices]
+    expected_edge_counts = weight_matrix[row_indices, column_indices]
     if rescan_log_sd > 0:
-        expected_counts = expected_counts * np.exp(
-            rescan_log_sd * rng.standard_normal(expected_counts.shape)
+        expected_edge_counts = expected_edge_counts * np.exp(
+            rescan_log_sd * rng.standard_normal(expected_edge_counts.shape)
         )
-    streamline_counts = np.zeros(weight_matrix.shape, dtype=np.float32)
-    streamline_counts[row_indices, column_indices] = rng.poisson(expected_counts)
-    return streamline_counts + streamline_counts.T
+    streamline_count_matrix = np.zeros(weight_matrix.shape, dtype=np.float32)
+    streamline_count_matrix[row_indices, column_indices] = rng.poisson(
+        expected_edge_counts
+    )
+    return streamline_count_matrix + streamline_count_matrix.T
 
 
 # Written anew here: simulated data must share no code with the models under test.
@@ -645,11 +661,11 @@ def make_diffusion_operator(weight_matrix: np.ndarray) -> np.ndarray:
 
 
 def compute_disease_pattern(
-    operator_matrix: np.ndarray, is_seed_region: np.ndarray, spreading_time: float
+    operator_matrix: np.ndarray, seed_region_mask: np.ndarray, spreading_time: float
 ) -> np.ndarray:
     r"""Return :math:`x(t) = e^{-t O} x_0`, :math:`x_0` being 1 at the seeds."""
     eigenvalues, eigenvectors = np.linalg.eigh(operator_matrix)
-    eigenvector_coefficients = eigenvectors.T @ is_seed_region.astype(float)
+    eigenvector_coefficients = eigenvectors.T @ seed_region_mask.astype(float)
     disease_pattern = eigenvectors @ (
         np.exp(-spreading_time * eigenvalues) * eigenvector_coefficients
     )
@@ -718,11 +734,11 @@ def write_study_folder(
 
 def _write_participants(cohort: Cohort, folder: Path) -> None:
     """Write participants.tsv, and the sessions of every participant."""
-    label_column = cohort.label_name
+    label_column_name = cohort.label_name
     header_by_column = {
         "participant": "participant_id",
         "session": "session_id",
-        "label": label_column,
+        "label": label_column_name,
     }
     scan_table = cohort.table.drop(columns="scan").rename(columns=header_by_column)
     covariate_column_names = [
@@ -732,7 +748,7 @@ def _write_participants(cohort: Cohort, folder: Path) -> None:
     ]
     participant_groupby = scan_table.groupby("participant_id", sort=False)
     first_visit_table = participant_groupby.head(1)[
-        ["participant_id", label_column, *covariate_column_names]
+        ["participant_id", label_column_name, *covariate_column_names]
     ]
     write_tsv(first_visit_table, folder / "participants.tsv")
     varying_column_names = [
@@ -741,7 +757,9 @@ def _write_participants(cohort: Cohort, folder: Path) -> None:
         if participant_groupby[column_name].nunique().gt(1).any()
     ]
     for participant_id, visit_table in participant_groupby:
-        session_table = visit_table[["session_id", label_column, *varying_column_names]]
+        session_table = visit_table[
+            ["session_id", label_column_name, *varying_column_names]
+        ]
         sessions_path = folder / str(participant_id) / f"{participant_id}_sessions.tsv"
         write_tsv(session_table, sessions_path)
 
@@ -826,11 +844,11 @@ def _make_connectome_text(
 
 def _make_whole_number_table(number_table: pd.DataFrame) -> pd.DataFrame:
     """Return a table whose columns of counts are whole numbers, as MRtrix writes."""
-    is_whole_column = (number_table == number_table.round()).all()
-    if is_whole_column.all():
+    whole_number_column_mask = (number_table == number_table.round()).all()
+    if whole_number_column_mask.all():
         return number_table.astype(np.int64)
     return number_table.astype(
-        dict.fromkeys(number_table.columns[is_whole_column], np.int64)
+        dict.fromkeys(number_table.columns[whole_number_column_mask], np.int64)
     )
 
 
@@ -847,11 +865,13 @@ def mrtrix_node_region_indices(atlas: Atlas) -> np.ndarray:
     row_order = next(
         row_order for row_order in row_orders(atlas) if row_order.tool == "mrtrix"
     )
-    region_indices = [atlas.find(region_name) for region_name in row_order.names]
+    region_indices_or_none = [
+        atlas.find(region_name) for region_name in row_order.names
+    ]
     return np.array(
         [
             -1 if region_index is None else region_index
-            for region_index in region_indices
+            for region_index in region_indices_or_none
         ]
     )
 
@@ -896,8 +916,8 @@ def aparc_text(
     simulated values. By default thickness is 2.5 mm, and volume is area times
     thickness.
     """
-    is_hemisphere_region = atlas.regions["hemisphere"].to_numpy() == hemisphere
-    region_indices = np.flatnonzero(atlas.cortex & is_hemisphere_region)
+    hemisphere_region_mask = atlas.regions["hemisphere"].to_numpy() == hemisphere
+    region_indices = np.flatnonzero(atlas.cortex & hemisphere_region_mask)
     mean_thicknesses = values_by_feature.get("thickness", np.full(len(atlas), 2.5))[
         region_indices
     ]
@@ -910,18 +930,18 @@ def aparc_text(
         else surface_areas * mean_thicknesses
     )
     # FreeSurfer leaves out a region that a brain does not have.
-    is_measured_region = np.isfinite(mean_thicknesses) & np.isfinite(gray_volumes)
+    measured_region_mask = np.isfinite(mean_thicknesses) & np.isfinite(gray_volumes)
     annot_names = atlas.regions["annot_name"].to_numpy()[region_indices]
     header_text = _APARC_HEADER.format(
         scan=scan_id,
         side=f"{hemisphere.lower()}h",
-        n_vertices=vertex_counts[is_measured_region].sum(),
+        n_vertices=vertex_counts[measured_region_mask].sum(),
     )
     return header_text + "\n".join(
         f"{annot_names[i]:<36s} {vertex_counts[i]:6d} {surface_areas[i]:6d} "
         f"{gray_volumes[i]:16.9f} {mean_thicknesses[i]:13.10f}  0.550     0.130     "
         "0.028       18     2.0"
-        for i in np.flatnonzero(is_measured_region).tolist()
+        for i in np.flatnonzero(measured_region_mask).tolist()
     )
 
 

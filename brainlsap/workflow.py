@@ -631,14 +631,14 @@ _merge_classes_of = merge_classes
 
 
 def list_originals_by_class(
-    merged_classes: Mapping[str, str | Sequence[str]],
+    originals_by_class: Mapping[str, str | Sequence[str]],
 ) -> dict[str, list[str]]:
     """Return the original classes of each new class; one may be given as a string."""
     return {
         new_class: [original_names]
         if isinstance(original_names, str)
         else list(original_names)
-        for new_class, original_names in merged_classes.items()
+        for new_class, original_names in originals_by_class.items()
     }
 
 

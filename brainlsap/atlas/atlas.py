@@ -203,11 +203,11 @@ class Atlas:
         return f"Atlas({self.name!r}, {len(self)} regions)"
 
     def _repr_html_(self) -> str:
-        n_located = np.isfinite(self.coordinates).all(axis=1).sum()
+        n_located_regions = np.isfinite(self.coordinates).all(axis=1).sum()
         value_by_title = {
             "regions": f"{len(self)}, {self.describe_structure_counts()}",
-            "coordinates": f"known for {count_text(n_located, 'region')}"
-            if n_located
+            "coordinates": f"known for {count_text(n_located_regions, 'region')}"
+            if n_located_regions
             else "not known",
             "surfaces": "yes" if self.has_surfaces else "no",
         }
@@ -247,12 +247,12 @@ class Atlas:
         side_prefixes = (
             self.regions["hemisphere"].map({"L": "left ", "R": "right "}).fillna("")
         )
-        is_sided_name = [
+        sided_name_mask = [
             split_side_from_name(readable_name)[0] is not None
             for readable_name in readable_names
         ]
         return tuple(
-            readable_names.where(is_sided_name, side_prefixes + readable_names)
+            readable_names.where(sided_name_mask, side_prefixes + readable_names)
         )
 
     @cached_property
@@ -373,16 +373,16 @@ class Atlas:
         centroids = self.regions.reindex(columns=[*"xyz"]).to_numpy(float)
         mirrored_centroids = centroids[homotopic_indices] * [-1, 1, 1]
         mirror_distances = np.linalg.norm(centroids - mirrored_centroids, axis=1)
-        is_distant_pair = mirror_distances > _MAX_MIRROR_DISTANCE
-        return np.where(is_distant_pair, np.arange(len(self)), homotopic_indices)
+        distant_pair_mask = mirror_distances > _MAX_MIRROR_DISTANCE
+        return np.where(distant_pair_mask, np.arange(len(self)), homotopic_indices)
 
     @cached_property
-    def _row_by_spelling(self) -> dict[tuple[str | None, str], int | None]:
+    def _region_index_by_spelling(self) -> dict[tuple[str | None, str], int | None]:
         """Row by (side or None, core) and by ("", name); None if it is ambiguous.
 
         A name in reports is a spelling, too, unless it is a name of another region.
         """
-        row_by_name_key: dict[tuple[str | None, str], int | None] = {}
+        region_index_by_name_key: dict[tuple[str | None, str], int | None] = {}
         hemispheres = self.regions["hemisphere"]
         for region_index, (region_name, hemisphere) in enumerate(
             zip(self.names, hemispheres, strict=True)
@@ -396,10 +396,10 @@ class Atlas:
                 (None, core_name),
                 ("", region_name),
             ):
-                row_by_name_key[spelling_key] = (
-                    None if spelling_key in row_by_name_key else region_index
+                region_index_by_name_key[spelling_key] = (
+                    None if spelling_key in region_index_by_name_key else region_index
                 )
-        row_by_report_name: dict[tuple[str | None, str], int | None] = {}
+        region_index_by_report_name: dict[tuple[str | None, str], int | None] = {}
         if "long_name" in self.regions:
             for report_names in (
                 self.regions["long_name"].astype(str),
@@ -409,11 +409,11 @@ class Atlas:
                 unique_index_series = region_index_series[
                     ~region_index_series.index.duplicated(keep=False)
                 ]
-                row_by_report_name |= {
+                region_index_by_report_name |= {
                     ("", report_name): region_index
                     for report_name, region_index in unique_index_series.items()
                 }
-        return row_by_report_name | row_by_name_key
+        return region_index_by_report_name | region_index_by_name_key
 
     def find(self, name: str | bytes, hemisphere: str | None = None) -> int | None:
         """Return the position of a region, in any spelling of its name.
@@ -438,14 +438,18 @@ class Atlas:
         (0, 34)
         """
         region_index = (
-            None if hemisphere else self._row_by_spelling.get(("", as_text(name)))
+            None
+            if hemisphere
+            else self._region_index_by_spelling.get(("", as_text(name)))
         )
         if region_index is not None:
             return region_index
         region_side, core_name = split_side_from_name(name)
         if region_side and hemisphere and region_side != hemisphere:
             return None
-        return self._row_by_spelling.get((region_side or hemisphere, core_name))
+        return self._region_index_by_spelling.get(
+            (region_side or hemisphere, core_name)
+        )
 
     def match(
         self, names: Iterable[str | bytes], hemisphere: str | None = None
@@ -478,20 +482,20 @@ class Atlas:
         """
         all_spellings = [as_text(region_name) for region_name in names]
         unknown_names: list[str] = []
-        spellings_by_region: dict[int, list[str]] = {}
+        spellings_by_region_index: dict[int, list[str]] = {}
         for spelling in all_spellings:
             region_index = self.find(spelling, hemisphere)
             if region_index is None:
                 unknown_names.append(spelling)
             else:
-                spellings_by_region.setdefault(region_index, []).append(spelling)
+                spellings_by_region_index.setdefault(region_index, []).append(spelling)
         if unknown_names:
             raise self._make_unknown_names_error(
                 unknown_names, all_spellings, hemisphere
             )
         repeat_texts = [
             f"{self.names[region_index]} as {_describe_repeated_spellings(spellings)}"
-            for region_index, spellings in spellings_by_region.items()
+            for region_index, spellings in spellings_by_region_index.items()
             if len(spellings) > 1
         ]
         if repeat_texts:
@@ -500,7 +504,7 @@ class Atlas:
                 f"{verb_form(len(repeat_texts), 'occur')} more than once: "
                 f"{join_with_commas(repeat_texts, 5)}. Give each region once."
             )
-        return np.array([*spellings_by_region], dtype=int)
+        return np.array([*spellings_by_region_index], dtype=int)
 
     def _make_unknown_names_error(
         self,
@@ -517,11 +521,13 @@ class Atlas:
                 f"{option_text('atlas', atlas_name)}.",
                 values={"atlas": atlas_name},
             )
-        region_indices = {self.find(name, hemisphere) for name in all_names}
-        absent_region_names = self._list_absent_region_names(region_indices, hemisphere)
+        region_indices_or_none = {self.find(name, hemisphere) for name in all_names}
+        absent_region_names = self._list_absent_region_names(
+            region_indices_or_none, hemisphere
+        )
         name_descriptions = list(unknown_names)
         has_misspelt_name = False
-        has_only_outside_names = all(map(is_non_region_name, unknown_names))
+        has_only_non_regions = all(map(is_non_region_name, unknown_names))
         for i, unknown_name in enumerate(unknown_names[:5]):
             similar_names = nearest_names(unknown_name, self.names, hemisphere)
             # A misspelt name stands for a region that no other name is.
@@ -545,7 +551,7 @@ class Atlas:
                 f"{self.names[0]!r}"
             )
         )
-        if has_only_outside_names:
+        if has_only_non_regions:
             name_advice = "Leave these out"
         if measure_ending := self._find_removable_ending(unknown_names, hemisphere):
             name_descriptions = [*map(repr, unknown_names)]
@@ -591,13 +597,15 @@ class Atlas:
         )
 
     def _list_absent_region_names(
-        self, region_indices: Collection[int | None], hemisphere: str | None = None
+        self,
+        region_indices_or_none: Collection[int | None],
+        hemisphere: str | None = None,
     ) -> list[str]:
         """Return the regions (of one side, if given) that are in none of some rows."""
         return [
             name
             for region_index, name in enumerate(self.names)
-            if region_index not in region_indices
+            if region_index not in region_indices_or_none
             and hemisphere in (None, self.regions["hemisphere"].iloc[region_index])
         ]
 
@@ -625,12 +633,12 @@ class Atlas:
             As :meth:`match`, and if a region is missing.
         """
         region_indices = self.match(names)
-        missing_names = self._list_absent_region_names({*region_indices.tolist()})
-        if missing_names:
+        absent_region_names = self._list_absent_region_names({*region_indices.tolist()})
+        if absent_region_names:
             raise RegionNameError(
-                f"{len(missing_names)} of the {len(self)} regions of the atlas "
-                f"{self.name} are missing: {join_with_commas(missing_names, 5)}. Add "
-                "these regions, with NaN where a value is unknown."
+                f"{len(absent_region_names)} of the {len(self)} regions of the atlas "
+                f"{self.name} are missing: {join_with_commas(absent_region_names, 5)}. "
+                "Add these regions, with NaN where a value is unknown."
             )
         return region_indices
 
@@ -648,17 +656,18 @@ class Atlas:
                 for region_name in names
                 if (region_index := atlas.find(region_name)) is not None
             }
-            n_known_cortical = int(atlas.cortex[[*known_region_indices]].sum())
-            return n_known_cortical, len(known_region_indices), -len(atlas)
+            n_known_cortical_regions = int(atlas.cortex[[*known_region_indices]].sum())
+            return n_known_cortical_regions, len(known_region_indices), -len(atlas)
 
         best_atlas = max(map(load_atlas, available_atlases()), key=make_fit_sort_key)
-        n_known_cortical, n_known_regions, _ = make_fit_sort_key(best_atlas)
-        n_self_cortical, n_self_known_regions, _ = make_fit_sort_key(self)
+        n_known_cortical_regions, n_known_regions, _ = make_fit_sort_key(best_atlas)
+        n_self_cortical_regions, n_self_known_regions, _ = make_fit_sort_key(self)
         has_exact_regions = n_known_regions == len(
             best_atlas
         ) and n_self_known_regions < len(self)
         knows_more_names = (
-            n_known_cortical > n_self_cortical and n_known_cortical >= _MIN_KNOWN_NAMES
+            n_known_cortical_regions > n_self_cortical_regions
+            and n_known_cortical_regions >= _MIN_KNOWN_NAMES
         )
         return best_atlas.name if has_exact_regions or knows_more_names else None
 
@@ -897,16 +906,16 @@ def _read_atlas(table_path: Path) -> Atlas:
             table_path, sep="\t", dtype=str, keep_default_na=False
         )
         region_table.columns = region_table.columns.str.lower()
-    is_folder = table_path.name == "regions.tsv"
-    atlas_name = folder.resolve().name if is_folder else table_path.stem
+    is_in_atlas_folder = table_path.name == "regions.tsv"
+    atlas_name = folder.resolve().name if is_in_atlas_folder else table_path.stem
     region_table = fill_region_table(region_table, str(table_path))
     check_coordinates_in_mm(region_table, table_path)
     atlas = Atlas(atlas_name, region_table, folder)
     settings_path = folder / "atlas.json"
-    if not (is_folder and settings_path.is_file()):
+    if not (is_in_atlas_folder and settings_path.is_file()):
         return atlas
-    n_cortex = int(atlas.cortex.sum())
-    return replace(atlas, settings=read_settings(settings_path, n_cortex))
+    n_cortical_regions = int(atlas.cortex.sum())
+    return replace(atlas, settings=read_settings(settings_path, n_cortical_regions))
 
 
 _read_bundled_atlas = lru_cache(maxsize=32)(_read_atlas)
@@ -915,10 +924,10 @@ _read_bundled_atlas = lru_cache(maxsize=32)(_read_atlas)
 def find_region_sides(region_table: pd.DataFrame) -> list[str]:
     """Return the sides of regions from their names, or else from their coordinates."""
     x = pd.to_numeric(region_table.reindex(columns=["x"])["x"], errors="coerce")
-    is_left_region = x < -_MIDLINE_WIDTH
-    is_right_region = x > _MIDLINE_WIDTH
+    left_region_mask = x < -_MIDLINE_WIDTH
+    right_region_mask = x > _MIDLINE_WIDTH
     coordinate_sides = np.select(
-        [is_left_region, is_right_region], ["L", "R"], "M"
+        [left_region_mask, right_region_mask], ["L", "R"], "M"
     ).tolist()
     return [
         split_side_from_name(region_name)[0] or coordinate_side
@@ -1002,16 +1011,16 @@ def fill_region_table(
     )
     structure_texts = region_table["structure"].astype(str).str.strip().str.lower()
     region_table["structure"] = structure_texts.replace(_STRUCTURE_OF_WORD)
-    numeric_cell_table = region_table[["freesurfer_id", *"xyz"]].astype(object)
-    numeric_cell_table = numeric_cell_table.replace(
+    raw_number_table = region_table[["freesurfer_id", *"xyz"]].astype(object)
+    raw_number_table = raw_number_table.replace(
         r"(?i)^\s*(n/?a|nan)?\s*$", np.nan, regex=True
     )
-    number_table = numeric_cell_table.apply(pd.to_numeric, errors="coerce")
-    for column_name, expectation_text, is_wrong_row in _iter_cell_checks(
-        region_table, numeric_cell_table, number_table
+    parsed_number_table = raw_number_table.apply(pd.to_numeric, errors="coerce")
+    for column_name, expectation_text, wrong_row_mask in _iter_cell_checks(
+        region_table, raw_number_table, parsed_number_table
     ):
-        if is_wrong_row.any():
-            wrong_row_indices = np.flatnonzero(is_wrong_row)
+        if wrong_row_mask.any():
+            wrong_row_indices = np.flatnonzero(wrong_row_mask)
             wrong_region_texts = [
                 f"{region_names.iloc[wrong_row_index]!r} (row {wrong_row_index + 1})"
                 for wrong_row_index in wrong_row_indices
@@ -1022,8 +1031,10 @@ def fill_region_table(
                 f"{expectation_text}; got "
                 f"{original_table[column_name].tolist()[wrong_row_indices[0]]!r}."
             )
-    region_table = region_table.assign(**number_table)
-    region_table["freesurfer_id"] = number_table["freesurfer_id"].fillna(-1).astype(int)
+    region_table = region_table.assign(**parsed_number_table)
+    region_table["freesurfer_id"] = (
+        parsed_number_table["freesurfer_id"].fillna(-1).astype(int)
+    )
     user_column_names = [
         column_name
         for column_name in region_table
@@ -1039,12 +1050,12 @@ def _build_region_table(region_names: tuple[str, ...]) -> pd.DataFrame:
     The table is cached, because making it takes longer than making a cohort of arrays,
     and cohorts of one study have the same names. Copy it before changing it.
     """
-    unclear_pairs = list_unclear_side_pairs(region_names)
-    if unclear_pairs:
+    unclear_name_pairs = list_unclear_side_pairs(region_names)
+    if unclear_name_pairs:
         raise ParameterError(
-            f"{count_text(len(unclear_pairs), 'pair')} of region names may name the "
-            "left and the right side by letters other than L and R, for example "
-            f"{' and '.join(map(repr, unclear_pairs[0]))}. Give the side of every "
+            f"{count_text(len(unclear_name_pairs), 'pair')} of region names may name "
+            "the left and the right side by letters other than L and R, for example "
+            f"{' and '.join(map(repr, unclear_name_pairs[0]))}. Give the side of every "
             "region ('L', 'R' or 'M') in hemispheres=, or write L and R in the names."
         )
     region_table = pd.DataFrame(np.nan, range(len(region_names)), columns=[*"xyz"])
@@ -1059,9 +1070,9 @@ def _read_sides(region_table: pd.DataFrame) -> pd.Series:
     Empty cells are filled from names and coordinates.
     """
     side_texts = region_table["hemisphere"].str.strip().str.lower()
-    is_empty_cell = side_texts.isin(("", "n/a"))
+    empty_cell_mask = side_texts.isin(("", "n/a"))
     side_texts = side_texts.mask(
-        is_empty_cell, find_region_sides(region_table)
+        empty_cell_mask, find_region_sides(region_table)
     ).str.lower()
     return side_texts.map(lambda text: _SIDE_OF_WORD.get(text) or find_side(str(text)))
 
@@ -1080,35 +1091,35 @@ def _iter_cell_checks(
     hemispheres = region_table["hemisphere"]
     name_sides = region_names.map(lambda name: split_side_from_name(name)[0])
     yield "name", "a text", region_names == ""
-    is_repeated_name = region_names.str.lower().duplicated(keep=False)
+    repeated_name_mask = region_names.str.lower().duplicated(keep=False)
     yield (
         "name",
         "unique (upper and lower case count as the same)",
-        is_repeated_name,
+        repeated_name_mask,
     )
     yield "hemisphere", "L, R or M (midline)", hemispheres.isna()
-    is_contradictory_side = (
+    contradictory_side_mask = (
         name_sides.notna() & (name_sides != hemispheres) & (hemispheres != "M")
     )
     yield (
         "hemisphere",
         "the side in the name, because the column and the name contradict each other",
-        is_contradictory_side,
+        contradictory_side_mask,
     )
-    is_unknown_structure = ~region_table["structure"].isin(STRUCTURES)
-    yield "structure", "cortex, subcortex or unknown", is_unknown_structure
+    unknown_structure_mask = ~region_table["structure"].isin(STRUCTURES)
+    yield "structure", "cortex, subcortex or unknown", unknown_structure_mask
     for column_name in raw_number_table:
-        is_non_numeric_cell = (
+        non_numeric_cell_mask = (
             parsed_number_table[column_name].isna()
             & raw_number_table[column_name].notna()
         )
-        yield column_name, "a number or n/a", is_non_numeric_cell
+        yield column_name, "a number or n/a", non_numeric_cell_mask
     label_numbers = parsed_number_table["freesurfer_id"].fillna(-1)
-    is_repeated_label = (label_numbers > 0) & label_numbers.duplicated()
+    repeated_label_mask = (label_numbers > 0) & label_numbers.duplicated()
     yield (
         "freesurfer_id",
         "a whole number that no other region has, or n/a",
-        (label_numbers != label_numbers.round()) | is_repeated_label,
+        (label_numbers != label_numbers.round()) | repeated_label_mask,
     )
     for axis_name, (lower_bound, upper_bound) in _BRAIN_BOUNDS.items():
         yield (
@@ -1117,14 +1128,14 @@ def _iter_cell_checks(
             "image may be wrong)",
             ~parsed_number_table[axis_name].fillna(0).between(lower_bound, upper_bound),
         )
-    is_contralateral_region = (
+    contralateral_region_mask = (
         parsed_number_table["x"] * hemispheres.map({"L": 1, "R": -1}) > _MIDLINE_WIDTH
     )
     yield (
         "x",
         "on the side that the name of the region gives (the image may be flipped, or "
         "names may have been swapped)",
-        is_contralateral_region,
+        contralateral_region_mask,
     )
 
 

@@ -102,12 +102,12 @@ def _is_dict_of_number_pairs(json_value: object) -> bool:
 def _is_medial_wall_record(json_value: object) -> bool:
     if not isinstance(json_value, dict) or json_value.keys() != {"size", "rows"}:
         return False
-    n_file_rows, row_pairs = json_value["size"], json_value["rows"]
-    if not _is_index(n_file_rows) or not isinstance(row_pairs, list):
+    n_matrix_rows, row_index_pairs = json_value["size"], json_value["rows"]
+    if not _is_index(n_matrix_rows) or not isinstance(row_index_pairs, list):
         return False
     return all(
-        _is_pair_of_numbers(row_pair) and max(row_pair) < n_file_rows
-        for row_pair in row_pairs
+        _is_pair_of_numbers(row_index_pair) and max(row_index_pair) < n_matrix_rows
+        for row_index_pair in row_index_pairs
     )
 
 

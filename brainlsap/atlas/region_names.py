@@ -143,9 +143,9 @@ def split_side_from_name(name: str | bytes) -> tuple[str | None, str]:
     if len(name_words) == 1 and (enigma_match := _ENIGMA_NAME.fullmatch(name_words[0])):
         name_words = list(enigma_match.groups())
     hemisphere = None
-    side_index = _find_side_word_index(name_words)
-    if side_index is not None:
-        hemisphere = HEMISPHERE_WORDS[name_words.pop(side_index)]
+    side_word_index = _find_side_word_index(name_words)
+    if side_word_index is not None:
+        hemisphere = HEMISPHERE_WORDS[name_words.pop(side_word_index)]
     core_name = "".join(name_words)
     return hemisphere, _CORE_ALIASES.get(core_name, core_name)
 
@@ -162,11 +162,11 @@ def split_words(cell_text: str) -> list[str]:
     cell_text = _SIDE_WITHOUT_GAP.sub(r" \1\2 ", cell_text)
     if cell_text.isascii():
         return re.findall("[a-z0-9]+", cell_text)
-    kept_characters = [
+    characters_or_spaces = [
         character if character.isalnum() or category(character)[0] == "M" else " "
         for character in cell_text
     ]
-    return "".join(kept_characters).split()
+    return "".join(characters_or_spaces).split()
 
 
 def _find_side_word_index(name_words: Sequence[str]) -> int | None:
@@ -175,16 +175,16 @@ def _find_side_word_index(name_words: Sequence[str]) -> int | None:
     It is the first word, else the last, else the only such word in between. None if
     there is no such word, several in between, or no other word.
     """
-    side_indices = [
+    side_word_indices = [
         i for i, name_word in enumerate(name_words) if name_word in HEMISPHERE_WORDS
     ]
-    if len(name_words) < 2 or not side_indices:
+    if len(name_words) < 2 or not side_word_indices:
         return None
-    if side_indices[0] == 0:
+    if side_word_indices[0] == 0:
         return 0
-    if side_indices[-1] == len(name_words) - 1:
-        return side_indices[-1]
-    return side_indices[0] if len(side_indices) == 1 else None
+    if side_word_indices[-1] == len(name_words) - 1:
+        return side_word_indices[-1]
+    return side_word_indices[0] if len(side_word_indices) == 1 else None
 
 
 def find_side(cell_text: str) -> str | None:
@@ -206,7 +206,7 @@ def list_unclear_side_pairs(region_names: Sequence[str]) -> list[tuple[str, str]
     [('Hippocampe G', 'Hippocampe D')]
     """
     name_by_words = {tuple(split_words(name)): name for name in region_names}
-    unclear_pairs = []
+    unclear_name_pairs = []
     for name_words, name in name_by_words.items():
         if len(name_words) < 2:
             continue
@@ -217,10 +217,10 @@ def list_unclear_side_pairs(region_names: Sequence[str]) -> list[tuple[str, str]
             name_by_words.get((right_first_word, *name_words[1:])),
             name_by_words.get((*name_words[:-1], right_last_word)),
         )
-        unclear_pairs += [
+        unclear_name_pairs += [
             (name, right_name) for right_name in right_names if right_name
         ]
-    return unclear_pairs
+    return unclear_name_pairs
 
 
 def bare_name(name: str) -> str:

@@ -87,8 +87,10 @@ def read_study(study: str | Path, *args: Any, **options: Any) -> Cohort:
     """
     if not is_cohort_file(study):
         return load_cohort(study, *args, **options)
-    positional_options = dict(zip(("atlas", "feature", "label"), args, strict=False))
-    return read_cohort_file(study, **positional_options, **options)
+    value_by_positional_option = dict(
+        zip(("atlas", "feature", "label"), args, strict=False)
+    )
+    return read_cohort_file(study, **value_by_positional_option, **options)
 
 
 def read_cohort_file(cohort_path: str | Path, **options: Any) -> Cohort:

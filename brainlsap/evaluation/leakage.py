@@ -758,17 +758,19 @@ def find_near_index_pairs(z: np.ndarray, max_squared_distance: float) -> np.ndar
     rounding_slack = 1e-5
     pair_arrays = [np.empty((0, 2), dtype=np.int64)]
     for row_slice in _iter_row_slices(len(z)):
-        later_component_rows = component_matrix[row_slice.start :]
+        later_component_matrix = component_matrix[row_slice.start :]
         squared_distances = (
             squared_norms[row_slice, None] + squared_norms[row_slice.start :]
         )
-        squared_distances -= 2 * (component_matrix[row_slice] @ later_component_rows.T)
+        squared_distances -= 2 * (
+            component_matrix[row_slice] @ later_component_matrix.T
+        )
         first_indices, second_indices = np.nonzero(
             squared_distances <= max_squared_distance + rounding_slack
         )
-        is_ordered_pair = first_indices < second_indices
+        ordered_pair_mask = first_indices < second_indices
         candidate_pairs = (
-            np.column_stack([first_indices, second_indices])[is_ordered_pair]
+            np.column_stack([first_indices, second_indices])[ordered_pair_mask]
             + row_slice.start
         )
         for start_index in range(0, len(candidate_pairs), N_ROWS_AT_ONCE):
@@ -953,7 +955,7 @@ def _iter_predictive_column_findings(
     cohort: Cohort,
     adjusted_column_names: set[str],
     splits: Sequence[Split],
-    reference_class: str | None,
+    reference_class_name: str | None,
 ) -> Iterator[AuditFinding]:
     """Test covariates, and what was not measured, alone against the label."""
     tested_columns = [
@@ -995,7 +997,7 @@ def _iter_predictive_column_findings(
                 has_class_difference=has_class_difference,
                 is_predictive=is_predictive,
                 is_adjusted_for=tested_column.covariate_name in adjusted_column_names,
-                reference_class=reference_class,
+                reference_class_name=reference_class_name,
                 splits=splits,
             )
             yield covariate_finding._replace(
@@ -1047,7 +1049,7 @@ def _make_covariate_finding(
     has_class_difference: bool,
     is_predictive: bool,
     is_adjusted_for: bool,
-    reference_class: str | None,
+    reference_class_name: str | None,
     splits: Sequence[Split],
 ) -> AuditFinding:
     """Return a covariate's finding, with whether it is missing, removed or held out."""
@@ -1062,8 +1064,8 @@ def _make_covariate_finding(
         )
     if is_adjusted_for:
         finding_text += "; its effect was removed from the features inside the folds"
-        if reference_class is not None:
-            finding_text += f", as estimated in {reference_class} alone"
+        if reference_class_name is not None:
+            finding_text += f", as estimated in {reference_class_name} alone"
     covariate_series = cohort.table[covariate_name]
     has_unseen_test_values = is_categorical_covariate(
         covariate_name, covariate_series
@@ -1077,7 +1079,7 @@ def _make_covariate_finding(
         )
     elif has_unseen_test_values:
         advice_text = HELD_OUT_ADVICE
-    elif is_adjusted_for and reference_class is not None:
+    elif is_adjusted_for and reference_class_name is not None:
         advice_text = REFERENCE_ADVICE
     elif is_adjusted_for:
         advice_text = REMOVED_ADVICE
@@ -1092,11 +1094,11 @@ def _make_covariate_finding(
 
 
 def _iter_outside_reference_findings(
-    cohort: Cohort, adjusted_column_names: set[str], reference_class: str
+    cohort: Cohort, adjusted_column_names: set[str], reference_class_name: str
 ) -> Iterator[AuditFinding]:
     """Report people whose covariates lie outside the range of the reference class."""
     people_table = cohort.table.drop_duplicates("participant")
-    is_reference_person = people_table["label"].astype(str) == reference_class
+    is_reference_person = people_table["label"].astype(str) == reference_class_name
     for column_name in sorted(adjusted_column_names):
         if is_categorical_covariate(column_name, people_table[column_name]):
             continue
@@ -1116,7 +1118,7 @@ def _iter_outside_reference_findings(
                 CheckKey.OUTSIDE_REFERENCE,
                 f"{column_name} of {n_people_outside} of "
                 f"{count_text(len(people_table), 'person')} is outside the range of "
-                f"the class {reference_class} ({reference_minimum:g} to "
+                f"the class {reference_class_name} ({reference_minimum:g} to "
                 f"{reference_maximum:g})",
             )
 

@@ -1068,17 +1068,17 @@ def _add_difference_columns_to_table(
     region_table: pd.DataFrame,
     cohort: Cohort,
     deconfounder: Deconfounder,
-    reference_class: str,
+    reference_class_name: str,
 ) -> pd.DataFrame:
     """Add Cohen's d of every class but the reference, with its interval."""
     features, variance_factor_table = adjust_features_with_factor_table(
-        cohort, deconfounder, reference_class
+        cohort, deconfounder, reference_class_name
     )
     class_feature_table = make_class_feature_table(
         cohort, features, variance_factor_table
     )
     class_difference_table = standardized_difference_table(
-        class_feature_table, reference_class
+        class_feature_table, reference_class_name
     )
     suffix_by_column = {
         "difference": "",
@@ -1086,7 +1086,7 @@ def _add_difference_columns_to_table(
         "difference_high": "_high",
     }
     for class_name in cohort.classes:
-        if class_name == reference_class:
+        if class_name == reference_class_name:
             continue
         difference_table = class_difference_table[
             class_difference_table["class"] == class_name

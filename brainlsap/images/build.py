@@ -103,7 +103,7 @@ class BuildTask(NamedTuple):
     """One file to build, and its input images by parameter."""
 
     scan: str
-    path: Path
+    output_path: Path
     path_by_parameter: dict[str, Path]
 
 
@@ -119,7 +119,7 @@ class BuildResult(NamedTuple):
     """Result for one file: new, up to date, or failed with a fault."""
 
     scan: str
-    path: Path
+    output_path: Path
     is_new: bool = False
     fault_finding: Finding | None = None
 
@@ -213,9 +213,9 @@ def build_study(
     build_tasks, fault_findings, missing_lines = find_tasks(
         study_files, out, atlas, dict(patterns or {})
     )
-    arguments_by_kind = {"tractogram": connectome or {}, "pet": suvr or {}}
+    arguments_by_image_kind = {"tractogram": connectome or {}, "pet": suvr or {}}
     build_calls = (
-        delayed(build_file)(build_task, atlas, arguments_by_kind)
+        delayed(build_file)(build_task, atlas, arguments_by_image_kind)
         for build_task in build_tasks
     )
     generator_record = {"Name": "brainlsap", "Version": version("brainlsap")}
@@ -230,7 +230,7 @@ def build_study(
                 len(build_tasks),
                 disable=not verbose or None,
             )
-            build_results = sorted(progress_bar, key=lambda result: result.path)
+            build_results = sorted(progress_bar, key=lambda result: result.output_path)
         finally:  # also remove files of processes that were ended with this one
             for partial_path in [*out.rglob(".partial-*")]:
                 shutil.rmtree(partial_path, ignore_errors=True)
@@ -247,12 +247,12 @@ def build_study(
     return BuiltStudy(
         folder=out,
         new_files=tuple(
-            build_result.path
+            build_result.output_path
             for build_result in successful_results
             if build_result.is_new
         ),
         existing_files=tuple(
-            build_result.path
+            build_result.output_path
             for build_result in successful_results
             if not build_result.is_new
         ),
@@ -314,27 +314,27 @@ def find_tasks(
     for scan_images in _list_scan_images(study_files, output_folder, atlas):
         scan_name = scan_images.scan
         try:
-            inputs_by_kind, has_parcellation = _choose_images(
+            input_paths_by_kind, has_parcellation = _choose_input_paths(
                 scan_images, atlas, pattern_by_parameter
             )
         except CohortError as error:
             fault_findings.append(Finding.from_error(error, scan_name))
             continue
-        image_names = map(str, scan_images.image_paths)
+        image_path_texts = map(str, scan_images.image_paths)
         n_scans_by_image_kind["scan"] += 1
         n_scans_by_image_kind["parcellation"] += has_parcellation
-        n_scans_by_image_kind["tractogram"] += "tractogram" in inputs_by_kind
+        n_scans_by_image_kind["tractogram"] += "tractogram" in input_paths_by_kind
         n_scans_by_image_kind["PET"] += any(
-            image_kind != "tractogram" for image_kind in inputs_by_kind
+            image_kind != "tractogram" for image_kind in input_paths_by_kind
         )
         n_scans_by_image_kind["diffusion image"] += any(
-            map(_DIFFUSION.search, image_names)
+            map(_DIFFUSION.search, image_path_texts)
         )
-        if inputs_by_kind and not has_parcellation:
+        if input_paths_by_kind and not has_parcellation:
             message = _describe_missing_parcellation(atlas)
             fault_findings.append(Finding(message, FAULT, scan=scan_name))
             continue
-        for image_kind, path_by_parameter in inputs_by_kind.items():
+        for image_kind, path_by_parameter in input_paths_by_kind.items():
             output_path = output_folder / _make_output_path(
                 scan_images, image_kind, atlas
             )
@@ -425,8 +425,11 @@ def _find_segmentation_by_visit(
         participant_key,
         freesurfer_subjects_by_visit,
     ) in study_files.subjects_by_person.items():
-        for visit_name, subject_runs in freesurfer_subjects_by_visit.items():
-            for subject_identity, subject_folder in subject_runs:
+        for (
+            visit_name,
+            subject_identities_and_folders,
+        ) in freesurfer_subjects_by_visit.items():
+            for subject_identity, subject_folder in subject_identities_and_folders:
                 segmentation_path = subject_folder / "mri" / file_name
                 # Images of the longitudinal stream are in a space of their own.
                 if not subject_identity.template_name and segmentation_path.is_file():
@@ -476,7 +479,7 @@ def _describe_missing_parcellation(atlas: Atlas) -> str:
     )
 
 
-def _choose_images(
+def _choose_input_paths(
     scan_images: ScanImages, atlas: Atlas, pattern_by_parameter: Mapping[str, str]
 ) -> tuple[dict[str, dict[str, Path]], bool]:
     """Choose one file of each kind for the tractogram and for each tracer.
@@ -489,7 +492,7 @@ def _choose_images(
         for image_path in scan_images.image_paths
         if image_path.suffix != ".json"
     ]
-    inputs_by_kind = {}
+    input_paths_by_kind = {}
     tractogram_path_by_parameter = _choose_path_by_parameter(
         "tractogram", image_paths, atlas, pattern_by_parameter
     )
@@ -497,42 +500,44 @@ def _choose_images(
         weight_path_by_parameter = _choose_path_by_parameter(
             "streamline_weights", image_paths, atlas, pattern_by_parameter
         )
-        inputs_by_kind["tractogram"] = (
+        input_paths_by_kind["tractogram"] = (
             tractogram_path_by_parameter | weight_path_by_parameter
         )
-    inputs_by_kind |= _choose_pet(image_paths, atlas, pattern_by_parameter)
-    common_labels_path = Path(
+    input_paths_by_kind |= _choose_paths_by_tracer(
+        image_paths, atlas, pattern_by_parameter
+    )
+    shared_parcellation_path = Path(
         pattern_by_parameter.get("parcellation", "")
     )  # one image for everybody
-    has_common_labels = common_labels_path.is_file()
+    has_shared_parcellation = shared_parcellation_path.is_file()
     has_segmentation = bool(scan_images.segmentation_paths)
-    if not inputs_by_kind:  # nothing to build: only tell whether there is one
+    if not input_paths_by_kind:  # nothing to build: only tell whether there is one
         with suppress(CohortError):
-            has_parcellation = has_common_labels or has_segmentation
+            has_parcellation = has_shared_parcellation or has_segmentation
             return {}, has_parcellation or bool(
-                _choose_parcellation(
+                _choose_parcellation_by_parameter(
                     scan_images.image_paths, atlas, pattern_by_parameter
                 )
             )
         return {}, True
-    if has_common_labels:
-        parcellation_path_by_parameter = {"parcellation": common_labels_path}
+    if has_shared_parcellation:
+        parcellation_path_by_parameter = {"parcellation": shared_parcellation_path}
     else:
-        parcellation_path_by_parameter = _choose_parcellation(
+        parcellation_path_by_parameter = _choose_parcellation_by_parameter(
             scan_images.image_paths, atlas, pattern_by_parameter
         )
     if has_segmentation and not parcellation_path_by_parameter:
         parcellation_path_by_parameter = {
             "parcellation": scan_images.segmentation_paths[0]
         }
-    inputs_by_output = {
+    input_paths_by_output = {
         output_kind: path_by_parameter | parcellation_path_by_parameter
-        for output_kind, path_by_parameter in inputs_by_kind.items()
+        for output_kind, path_by_parameter in input_paths_by_kind.items()
     }
-    return inputs_by_output, bool(parcellation_path_by_parameter)
+    return input_paths_by_output, bool(parcellation_path_by_parameter)
 
 
-def _choose_parcellation(
+def _choose_parcellation_by_parameter(
     image_paths: Sequence[Path], atlas: Atlas, pattern_by_parameter: Mapping[str, str]
 ) -> dict[str, Path]:
     """Return the parcellation among files, by the name of its parameter."""
@@ -547,7 +552,7 @@ def _choose_parcellation(
     )
 
 
-def _choose_pet(
+def _choose_paths_by_tracer(
     image_paths: Sequence[Path], atlas: Atlas, pattern_by_parameter: Mapping[str, str]
 ) -> dict[str, dict[str, Path]]:
     """Return the PET image of each tracer, and its transform if it needs one."""
@@ -557,7 +562,7 @@ def _choose_pet(
         paths_by_tracer.setdefault(tracer_match[1] if tracer_match else "", []).append(
             image_path
         )
-    inputs_by_tracer = {}
+    input_paths_by_tracer = {}
     for tracer_name, tracer_paths in paths_by_tracer.items():
         pet_path_by_parameter = _choose_path_by_parameter(
             "pet", tracer_paths, atlas, pattern_by_parameter
@@ -573,8 +578,8 @@ def _choose_pet(
             pet_path_by_parameter |= _choose_path_by_parameter(
                 "transform", transform_paths, atlas, pattern_by_parameter
             )
-        inputs_by_tracer[tracer_name] = pet_path_by_parameter
-    return inputs_by_tracer
+        input_paths_by_tracer[tracer_name] = pet_path_by_parameter
+    return input_paths_by_tracer
 
 
 def _choose_path_by_parameter(
@@ -620,12 +625,12 @@ def build_file(
     )
     bound_arguments.apply_defaults()
     call_record = _make_call_record(build_task, atlas, bound_arguments.arguments)
-    sidecar_path = build_task.path.with_suffix(".json")
+    sidecar_path = build_task.output_path.with_suffix(".json")
     try:
-        if build_task.path.is_file() and sidecar_path.is_file():
+        if build_task.output_path.is_file() and sidecar_path.is_file():
             earlier_record = json.loads(sidecar_path.read_text(encoding="utf-8"))
             if call_record.items() <= earlier_record.items():
-                return BuildResult(build_task.scan, build_task.path)
+                return BuildResult(build_task.scan, build_task.output_path)
         uptake_or_connectome = build_function(
             *bound_arguments.args, **bound_arguments.kwargs
         )
@@ -634,7 +639,7 @@ def build_file(
         else:  # counts as whole numbers
             output_table = uptake_or_connectome.to_frame().convert_dtypes()
         sidecar_path.unlink(missing_ok=True)
-        with replace_when_whole(build_task.path) as partial_path:
+        with replace_when_whole(build_task.output_path) as partial_path:
             column_separator = "\t" if is_pet else ","
             output_table.to_csv(
                 partial_path, sep=column_separator, na_rep="n/a", index_label="region"
@@ -650,7 +655,7 @@ def build_file(
         )
         with replace_when_whole(sidecar_path) as partial_path:
             partial_path.write_text(sidecar_text + "\n", encoding="utf-8")
-        return BuildResult(build_task.scan, build_task.path, is_new=True)
+        return BuildResult(build_task.scan, build_task.output_path, is_new=True)
     except WritingError:  # every other scan would fail in the same way
         raise
     except BrainlsapError as error:
@@ -658,7 +663,9 @@ def build_file(
     except (OSError, MemoryError) as error:
         message = " ".join(str(error).split()) or type(error).__name__
         fault_finding = Finding(message, FAULT, scan=build_task.scan)
-    return BuildResult(build_task.scan, build_task.path, fault_finding=fault_finding)
+    return BuildResult(
+        build_task.scan, build_task.output_path, fault_finding=fault_finding
+    )
 
 
 def _make_call_record(

@@ -108,17 +108,17 @@ class LabelImage(NamedTuple):
     """Labels of voxels, and the regions that they stand for."""
 
     path: Path
-    label_values: np.ndarray  # (n_x, n_y, n_z), cropped to the labels; 0: background
+    label_volume: np.ndarray  # (n_x, n_y, n_z), cropped to the labels; 0: background
     affine: np.ndarray  # from voxel to RAS in mm
     name_by_label: dict[int, str]  # of every label in the image but 0
     region_index_by_label: dict[
         int, int
     ]  # in the atlas, of every label that is a region
-    voxel_counts: np.ndarray  # number of voxels of every label from 0 to the highest
+    label_voxel_counts: np.ndarray  # of every label from 0 to the highest
     notes: tuple[str, ...]
-    is_region_order: bool = False  # nothing but an order of regions names the labels
+    is_named_by_order: bool = False  # nothing but an order of regions names the labels
 
-    def find_labels(self, core_names: Collection[str]) -> tuple[int, ...]:
+    def find_label_numbers(self, core_names: Collection[str]) -> tuple[int, ...]:
         """Return the labels whose names have one of these cores."""
         return tuple(
             label_number
@@ -128,9 +128,9 @@ class LabelImage(NamedTuple):
 
     def recode(self, code_by_label: Mapping[int, int]) -> np.ndarray:
         """Return the image with new codes, 0 for labels without one."""
-        code_table = np.zeros(len(self.voxel_counts), dtype=np.int32)
-        code_table[list(code_by_label)] = list(code_by_label.values())
-        return code_table[self.label_values]
+        label_codes = np.zeros(len(self.label_voxel_counts), dtype=np.int32)
+        label_codes[list(code_by_label)] = list(code_by_label.values())
+        return label_codes[self.label_volume]
 
 
 def match_label_image(
@@ -145,47 +145,47 @@ def match_label_image(
     a region, two labels are one region, or regions are missing.
     """
     image_path = Path(image_path)
-    label_values, affine = _read_label_values(image_path)
-    voxel_counts = np.bincount(label_values.ravel())
-    used_label_numbers = np.flatnonzero(voxel_counts[1:]) + 1
-    name_by_label, label_note, is_region_order = _name_labels(
+    label_volume, affine = _read_label_volume(image_path)
+    label_voxel_counts = np.bincount(label_volume.ravel())
+    used_label_numbers = np.flatnonzero(label_voxel_counts[1:]) + 1
+    name_by_label, label_note, is_named_by_order = _name_labels(
         image_path, used_label_numbers.tolist(), atlas, label_source
     )
-    region_index_by_label, absent_names = _match_labels_to_regions(
+    region_index_by_label, absent_region_names = _match_labels_to_regions(
         image_path, name_by_label, atlas
     )
     label_image = LabelImage(
         image_path,
-        label_values,
+        label_volume,
         affine,
         name_by_label,
         region_index_by_label,
-        voxel_counts,
+        label_voxel_counts,
         (label_note,),
-        is_region_order,
+        is_named_by_order,
     )
     _check_sides(label_image, atlas)
-    if is_region_order:
+    if is_named_by_order:
         _check_label_order(label_image, atlas)
-    if not absent_names:
+    if not absent_region_names:
         return label_image
     absent_note = (
-        f"regions without a voxel in the parcellation: {', '.join(absent_names)}"
+        f"regions without a voxel in the parcellation: {', '.join(absent_region_names)}"
     )
     return label_image._replace(notes=(label_note, absent_note))
 
 
-def _read_label_values(image_path: Path) -> tuple[np.ndarray, np.ndarray]:
+def _read_label_volume(image_path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Return the labels of an image, cropped to a margin of one voxel, and the affine.
 
     The cropped image is a quarter of most images.
     """
     voxel_values, affine, _ = read_volume(image_path)
     with np.errstate(invalid="ignore"):
-        label_values = voxel_values.astype(np.int32)
+        label_volume = voxel_values.astype(np.int32)
     min_label = voxel_values.min()
     max_label = voxel_values.max()
-    has_whole_numbers = min_label >= 0 and np.array_equal(label_values, voxel_values)
+    has_whole_numbers = min_label >= 0 and np.array_equal(label_volume, voxel_values)
     if not (has_whole_numbers and 0 < max_label <= MAX_LABEL):
         raise FileFormatError(
             f"expected whole labels from 0 (background) to {MAX_LABEL}; the labels "
@@ -193,7 +193,7 @@ def _read_label_values(image_path: Path) -> tuple[np.ndarray, np.ndarray]:
             "interpolated. Resample the original image by nearest neighbour.",
             path=image_path,
         )
-    (label_slices,) = find_objects((label_values > 0).astype(np.int8))
+    (label_slices,) = find_objects((label_volume > 0).astype(np.int8))
     crop_slices = tuple(
         slice(max(axis_slice.start - 1, 0), axis_slice.stop + 1)
         for axis_slice in label_slices
@@ -201,7 +201,7 @@ def _read_label_values(image_path: Path) -> tuple[np.ndarray, np.ndarray]:
     affine = affine @ from_matvec(
         np.eye(3), [axis_slice.start for axis_slice in crop_slices]
     )
-    return np.ascontiguousarray(label_values[crop_slices]), affine
+    return np.ascontiguousarray(label_volume[crop_slices]), affine
 
 
 def _match_labels_to_regions(
@@ -217,27 +217,30 @@ def _match_labels_to_regions(
         or atlas.find(region_name) is not None
     ]
     try:
-        region_label_positions, _ = atlas.find_file_rows(
+        region_label_indices, _ = atlas.find_file_rows(
             [name_by_label[label_number] for label_number in region_label_numbers]
         )
     except RegionNameError as error:
         raise RegionNameError(
             error.message, path=image_path, kind=error.kind, values=error.values
         ) from error
-    absent_names = [atlas.names[i] for i in np.flatnonzero(region_label_positions < 0)]
-    if len(absent_names) > MAX_ABSENT_REGIONS:
+    absent_region_names = [
+        atlas.names[i] for i in np.flatnonzero(region_label_indices < 0)
+    ]
+    if len(absent_region_names) > MAX_ABSENT_REGIONS:
         raise RegionNameError(
-            f"{len(absent_names)} of the {len(atlas)} regions of {atlas.name} have "
-            f"no voxel: {join_with_commas(absent_names, 5)}. Choose another atlas, or "
-            f"name the labels of the image with {option_text('labels')}.",
+            f"{len(absent_region_names)} of the {len(atlas)} regions of {atlas.name} "
+            f"have no voxel: {join_with_commas(absent_region_names, 5)}. Choose "
+            "another atlas, or name the labels of the image with "
+            f"{option_text('labels')}.",
             path=image_path,
         )
     region_index_by_label = {
         region_label_numbers[label_index]: i
-        for i, label_index in enumerate(region_label_positions)
+        for i, label_index in enumerate(region_label_indices)
         if label_index >= 0
     }
-    return region_index_by_label, absent_names
+    return region_index_by_label, absent_region_names
 
 
 def _check_sides(label_image: LabelImage, atlas: Atlas) -> None:
@@ -246,14 +249,14 @@ def _check_sides(label_image: LabelImage, atlas: Atlas) -> None:
     The sides are compared with each other and not with x = 0, because in a
     participant's own space the hemispheres need not lie on both sides of x = 0.
     """
-    label_sides = np.zeros(len(label_image.voxel_counts), dtype="<U1")
+    label_sides = np.zeros(len(label_image.label_voxel_counts), dtype="<U1")
     region_sides = atlas.regions["hemisphere"].iloc[
         [*label_image.region_index_by_label.values()]
     ]
     label_sides[[*label_image.region_index_by_label]] = region_sides
-    voxel_indices = np.argwhere(label_image.label_values > 0)
+    voxel_indices = np.argwhere(label_image.label_volume > 0)
     x = voxel_indices @ label_image.affine[0, :3]
-    voxel_sides = label_sides[label_image.label_values[tuple(voxel_indices.T)]]
+    voxel_sides = label_sides[label_image.label_volume[tuple(voxel_indices.T)]]
     left_voxel_x = x[voxel_sides == "L"]
     right_voxel_x = x[voxel_sides == "R"]
     if (
@@ -299,15 +302,15 @@ def _check_label_order(label_image: LabelImage, atlas: Atlas) -> None:
 
 def _compute_label_centroids_mm(label_image: LabelImage) -> np.ndarray:
     """Return the centre of mass of labels 1, 2 ... in mm, NaN for absent labels."""
-    voxel_indices = np.argwhere(label_image.label_values > 0)
-    voxel_labels = label_image.label_values[tuple(voxel_indices.T)]
+    voxel_indices = np.argwhere(label_image.label_volume > 0)
+    voxel_labels = label_image.label_volume[tuple(voxel_indices.T)]
     label_voxel_counts = np.bincount(voxel_labels)[1:, None]
-    coordinate_sums = [
-        np.bincount(voxel_labels, weights=voxel_coordinates)[1:]
-        for voxel_coordinates in voxel_indices.T
+    axis_index_sums = [
+        np.bincount(voxel_labels, weights=axis_voxel_indices)[1:]
+        for axis_voxel_indices in voxel_indices.T
     ]
     with np.errstate(invalid="ignore"):
-        centroids = np.column_stack(coordinate_sums) / label_voxel_counts
+        centroids = np.column_stack(axis_index_sums) / label_voxel_counts
     return centroids @ label_image.affine[:3, :3].T + label_image.affine[:3, 3]
 
 
@@ -321,7 +324,7 @@ def _compute_explained_variance_share(
     if not {*"xyz"} <= {*atlas.regions}:
         return 0.0
     region_indices_or_none = [atlas.find(region_name) for region_name in region_names]
-    is_known_region = np.array(
+    known_region_mask = np.array(
         [region_index is not None for region_index in region_indices_or_none]
     )
     region_indices = np.array(
@@ -331,14 +334,14 @@ def _compute_explained_variance_share(
         ]
     )
     atlas_centroids = atlas.coordinates[region_indices]
-    is_compared_region = is_known_region & np.isfinite(atlas_centroids).all(axis=1)
-    is_compared_region &= np.isfinite(label_centroids).all(axis=1)
-    if is_compared_region.sum() < _MIN_CENTRES:
+    compared_region_mask = known_region_mask & np.isfinite(atlas_centroids).all(axis=1)
+    compared_region_mask &= np.isfinite(label_centroids).all(axis=1)
+    if compared_region_mask.sum() < _MIN_CENTRES:
         return 0.0
     X = np.column_stack(
-        [atlas_centroids[is_compared_region], np.ones(is_compared_region.sum())]
+        [atlas_centroids[compared_region_mask], np.ones(compared_region_mask.sum())]
     )
-    y = label_centroids[is_compared_region]
+    y = label_centroids[compared_region_mask]
     fit_residuals = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
     total_variance = np.square(y - y.mean(axis=0)).sum()
     if total_variance == 0:
@@ -351,7 +354,7 @@ class LabelNames(NamedTuple):
 
     name_by_label: dict[int, str]
     note: str
-    is_region_order: bool = False  # labels only count the regions in a known order
+    is_named_by_order: bool = False  # labels only count the regions in a known order
 
 
 def _name_labels(
@@ -366,18 +369,18 @@ def _name_labels(
     if label_source is None and table_path.is_file():
         label_source = table_path
     if label_source is not None:
-        name_by_label = read_label_table(label_source, atlas, used_label_numbers)
-        nameless_texts = [
+        name_by_label = read_name_by_label(label_source, atlas, used_label_numbers)
+        nameless_label_texts = [
             str(label_number)
             for label_number in used_label_numbers
             if label_number not in name_by_label
         ]
-        if nameless_texts:
+        if nameless_label_texts:
             raise FileFormatError(
                 f"{option_text('labels')} names "
                 f"{count_text(len(name_by_label), 'label')}, but not "
-                f"{join_with_commas(nameless_texts, 8)}, which occur in the image. Add "
-                "their names, or set these voxels to 0.",
+                f"{join_with_commas(nameless_label_texts, 8)}, which occur in the "
+                "image. Add their names, or set these voxels to 0.",
                 path=image_path,
             )
         name_by_used_label = {
@@ -385,7 +388,7 @@ def _name_labels(
             for label_number in used_label_numbers
         }
         return LabelNames(name_by_used_label, "the labels are named by a table")
-    label_names = recognize_labels(used_label_numbers, atlas)
+    label_names = recognize_label_names(used_label_numbers, atlas)
     if label_names is not None:
         return label_names
     known_label_numbers = {
@@ -409,7 +412,7 @@ def _name_labels(
     )
 
 
-def recognize_labels(
+def recognize_label_names(
     used_label_numbers: Sequence[int], atlas: Atlas
 ) -> LabelNames | None:
     """Return names of labels that need no table; None if they do."""
@@ -443,12 +446,12 @@ def recognize_labels(
             name_by_label
         ):
             return LabelNames(
-                name_by_label, f"labels {row_order.note}", is_region_order=True
+                name_by_label, f"labels {row_order.note}", is_named_by_order=True
             )
     return None
 
 
-def read_label_table(
+def read_name_by_label(
     label_source: LabelSource, atlas: Atlas, used_label_numbers: Sequence[int] = ()
 ) -> dict[int, str]:
     """Return the name of every label.
@@ -475,10 +478,10 @@ def read_label_table(
         label_table["index"].duplicated(keep=False)
     ].drop_duplicates()
     for label_number, repeated_names in repeated_label_table.groupby("index")["name"]:
-        has_region = any(
+        has_region_name = any(
             atlas.find(region_name) is not None for region_name in repeated_names
         )
-        if len(repeated_names) > 1 and has_region:
+        if len(repeated_names) > 1 and has_region_name:
             raise FileFormatError(
                 f"the label {label_number} has several names: "
                 f"{' and '.join(repeated_names)}; expected one name for each number. "
@@ -565,23 +568,23 @@ def make_atlas(
         )
     if label_nifti is not None:
         region_name_series = region_table["name"]
-        region_table = _locate_label_regions(
+        region_table = _make_located_region_table(
             region_table, label_nifti, f"{image}", f"{labels}"
         )
-        absent_names = region_name_series[
+        absent_region_names = region_name_series[
             ~region_name_series.isin(region_table["name"])
         ]
-        if len(absent_names):
+        if len(absent_region_names):
             absence_note = (
                 "regions of the list that are not in the image are left out: "
-                f"{join_with_commas(absent_names, 8)}"
+                f"{join_with_commas(absent_region_names, 8)}"
             )
             atlas_settings["notes"].append(absence_note)
     if annot is None and labels is not None:
-        atlas_settings["notes"] += _note_non_grey_matter(
+        atlas_settings["notes"] += _list_non_grey_notes(
             region_table["name"].tolist(), labels, image
         )
-    region_table = _prefix_names_by_side(region_table)
+    region_table = _add_sides_to_table(region_table)
     names_source_text = f"{labels or annot}"
     coordinate_source_text = (
         names_source_text if image is None else f"{names_source_text} of {image}"
@@ -606,7 +609,7 @@ def make_atlas(
     return load_atlas(folder)
 
 
-def _note_non_grey_matter(
+def _list_non_grey_notes(
     region_names: list[str], labels_path: str | Path, image_path: str | Path | None
 ) -> list[str]:
     """Return a note on names of white matter and fluid, or raise without an image.
@@ -686,9 +689,12 @@ def _read_region_list(
 ) -> RegionList:
     """Return the regions of a table of labels, or else those of annotations."""
     if labels_path is not None:
-        region_table, has_header = _read_label_regions(labels_path, label_nifti)
+        region_table, has_header = _read_label_region_list(labels_path, label_nifti)
     else:
-        region_table, has_header = _list_annotated_regions(annotation_by_side), True
+        region_table, has_header = (
+            _make_annotated_region_table(annotation_by_side),
+            True,
+        )
     for column_name, column_spellings in _HEADS.items():
         region_table = region_table.rename(
             columns={find_region_column(region_table, column_spellings): column_name}
@@ -696,7 +702,7 @@ def _read_region_list(
     return RegionList(region_table, has_header)
 
 
-def _read_label_regions(
+def _read_label_region_list(
     labels_path: str | Path, label_nifti: nibabel.Nifti1Image | None
 ) -> RegionList:
     """Return the regions of a table of labels, without the background."""
@@ -704,12 +710,14 @@ def _read_label_regions(
     if label_nifti is not None:
         used_label_numbers = np.setdiff1d(label_nifti.dataobj, [0]).tolist()
     label_table, has_header = read_region_list(labels_path, used_label_numbers)
-    is_background_name = label_table["name"].map(is_background)
-    is_zero_label = label_table["index"] == "0"
+    background_name_mask = label_table["name"].map(is_background)
+    zero_label_mask = label_table["index"] == "0"
     # A list without numbers may begin with the background.
     if not any(label_table["index"]):
-        is_zero_label.iloc[0] = is_background_name.iloc[0]
-    zero_label_names = label_table["name"][is_zero_label & ~is_background_name].tolist()
+        zero_label_mask.iloc[0] = background_name_mask.iloc[0]
+    zero_label_names = label_table["name"][
+        zero_label_mask & ~background_name_mask
+    ].tolist()
     if zero_label_names:
         raise FileFormatError(
             f"the region {zero_label_names[0]} has the number 0, which is reserved for "
@@ -717,7 +725,7 @@ def _read_label_regions(
             "image.",
             path=labels_path,
         )
-    label_table = label_table[~is_zero_label].reset_index(drop=True)
+    label_table = label_table[~zero_label_mask].reset_index(drop=True)
     label_table["freesurfer_id"] = label_table.pop("index")
     if not has_header:
         _check_repeated_numbers(label_table, labels_path)
@@ -731,16 +739,16 @@ def _check_repeated_numbers(
     labelled_region_table: pd.DataFrame, labels_path: str | Path
 ) -> None:
     """Raise where a list gives one number to two regions that are not of two sides."""
-    is_numbered_row = labelled_region_table["freesurfer_id"] != ""
-    names_by_number = labelled_region_table[is_numbered_row].groupby("freesurfer_id")[
+    numbered_row_mask = labelled_region_table["freesurfer_id"] != ""
+    name_groupby = labelled_region_table[numbered_row_mask].groupby("freesurfer_id")[
         "name"
     ]
-    for label_number, repeated_names in names_by_number:
+    for label_number, repeated_names in name_groupby:
         region_sides = {
             split_side_from_name(region_name)[0] for region_name in repeated_names
         }
-        has_other_name = repeated_names.nunique() > 1
-        if has_other_name and len(region_sides - {None}) < len(repeated_names):
+        has_several_names = repeated_names.nunique() > 1
+        if has_several_names and len(region_sides - {None}) < len(repeated_names):
             raise FileFormatError(
                 f"the number {label_number} is given to "
                 f"{join_with_commas(map(repr, repeated_names))}; expected one region "
@@ -749,7 +757,7 @@ def _check_repeated_numbers(
             )
 
 
-def _list_annotated_regions(annotation_by_side: AnnotationBySide) -> pd.DataFrame:
+def _make_annotated_region_table(annotation_by_side: AnnotationBySide) -> pd.DataFrame:
     """Return the regions that annotations name."""
     row_tuples = [
         (region_name, hemisphere, region_name)
@@ -760,28 +768,28 @@ def _list_annotated_regions(annotation_by_side: AnnotationBySide) -> pd.DataFram
     return pd.DataFrame(row_tuples, columns=["name", "hemisphere", "annot_name"])
 
 
-def _prefix_names_by_side(region_table: pd.DataFrame) -> pd.DataFrame:
+def _add_sides_to_table(region_table: pd.DataFrame) -> pd.DataFrame:
     """Return the table with sides, and a prefix where one name serves both sides."""
     if "hemisphere" not in region_table:
         region_table["hemisphere"] = find_region_sides(region_table)
     if region_table["name"].duplicated().any():
         hemispheres = region_table["hemisphere"].map(find_side, na_action="ignore")
         names_with_side = hemispheres.str.lower() + "h_" + region_table["name"]
-        is_sideless_name = (
+        sideless_name_mask = (
             region_table["name"].map(split_side_from_name).str[0].isna()
             & hemispheres.notna()
         )
         region_table["name"] = region_table["name"].mask(
-            is_sideless_name, names_with_side
+            sideless_name_mask, names_with_side
         )
     return region_table
 
 
-def _locate_label_regions(
+def _make_located_region_table(
     region_table: pd.DataFrame,
     label_nifti: nibabel.Nifti1Image,
-    image_name: str,
-    labels_name: str,
+    image_path_text: str,
+    labels_path_text: str,
 ) -> pd.DataFrame:
     """Return the regions that have voxels in an image, with their centres of mass."""
     voxel_values = np.asarray(label_nifti.dataobj)
@@ -790,24 +798,24 @@ def _locate_label_regions(
             "expected whole numbers as labels, but some labels of this parcellation "
             "are not whole numbers. The parcellation was probably interpolated. "
             "Resample the original parcellation by nearest neighbour.",
-            path=image_name,
+            path=image_path_text,
         )
     if not any(region_table.get("freesurfer_id", ())):
         region_table["freesurfer_id"] = range(1, len(region_table) + 1)
     label_numbers = pd.to_numeric(region_table["freesurfer_id"], errors="coerce")
-    is_region_in_image = label_numbers.isin(np.unique(voxel_values))
-    is_repeated_number = is_region_in_image & label_numbers.duplicated(keep=False)
-    if is_repeated_number.any():
+    region_in_image_mask = label_numbers.isin(np.unique(voxel_values))
+    repeated_number_mask = region_in_image_mask & label_numbers.duplicated(keep=False)
+    if repeated_number_mask.any():
         raise FileFormatError(
             "several of the regions "
-            f"{join_with_commas(region_table['name'][is_repeated_number], 8)} have the "
-            "same number; expected one name for each label. Correct the numbers.",
-            path=labels_name,
+            f"{join_with_commas(region_table['name'][repeated_number_mask], 8)} have "
+            "the same number; expected one name for each label. Correct the numbers.",
+            path=labels_path_text,
         )
     nameless_label_numbers = np.setdiff1d(voxel_values, [0, *label_numbers])
     if len(nameless_label_numbers):
         unused_names_text = join_with_commas(
-            region_table["name"][~is_region_in_image], 8
+            region_table["name"][~region_in_image_mask], 8
         )
         unused_note = ""
         if unused_names_text:
@@ -819,16 +827,18 @@ def _locate_label_regions(
             f"{label_numbers.max():g} (a "
             f"list without numbers is numbered from 1){unused_note}. Add one line for "
             "each missing label, or set these voxels to 0.",
-            path=image_name,
+            path=image_path_text,
         )
-    region_table = region_table[is_region_in_image].reset_index(drop=True)
+    region_table = region_table[region_in_image_mask].reset_index(drop=True)
     voxel_centroids = center_of_mass(
         np.ones(voxel_values.shape),
         voxel_values,
-        label_numbers[is_region_in_image].to_numpy(),
+        label_numbers[region_in_image_mask].to_numpy(),
     )
     centroids_mm = apply_affine(label_nifti.affine, voxel_centroids).round(1)
-    _check_coordinates_match_image(region_table, centroids_mm, image_name, labels_name)
+    _check_coordinates_match_image(
+        region_table, centroids_mm, image_path_text, labels_path_text
+    )
     region_table[["x", "y", "z"]] = centroids_mm
     return region_table
 
@@ -836,8 +846,8 @@ def _locate_label_regions(
 def _check_coordinates_match_image(
     region_table: pd.DataFrame,
     image_centroids: np.ndarray,
-    image_name: str,
-    labels_name: str,
+    image_path_text: str,
+    labels_path_text: str,
 ) -> None:
     """Raise if x, y, z of a table are far from the centres (n, 3) in the image."""
     xyz_table = region_table.reindex(columns=[*"xyz"]).apply(
@@ -854,12 +864,12 @@ def _check_coordinates_match_image(
         raise FileFormatError(
             f"the coordinates x, y, z of {len(distant_region_texts)} of "
             f"{len(region_table)} regions are more than {_MAX_DISTANCE} mm from the "
-            f"centres of these regions in {image_name}: "
+            f"centres of these regions in {image_path_text}: "
             f"{join_with_commas(distant_region_texts, 3)}. Names or numbers may have "
             "been swapped, or the table may belong to another image. Correct the "
             "table, or remove x, y and z to use the centres of the regions in the "
             "image.",
-            path=labels_name,
+            path=labels_path_text,
         )
 
 
@@ -904,8 +914,8 @@ def _add_surface_columns(
 
     `surface_centroids` (n_rois, 3) is NaN for regions that the annotations do not hold.
     """
-    is_surface_region = ~np.isnan(surface_centroids[:, 0])
-    off_surface_names = atlas.regions["name"][atlas.cortex & ~is_surface_region]
+    surface_region_mask = ~np.isnan(surface_centroids[:, 0])
+    off_surface_names = atlas.regions["name"][atlas.cortex & ~surface_region_mask]
     if len(off_surface_names):
         absence_note = (
             "regions that are not in the annotation have no surface: "
@@ -914,7 +924,7 @@ def _add_surface_columns(
         atlas_settings["notes"].append(absence_note)
     if "structure" not in region_table:
         region_table["structure"] = atlas.regions["structure"].mask(
-            is_surface_region, "cortex"
+            surface_region_mask, "cortex"
         )
     if atlas.regions["x"].isna().all():
         region_table[["x", "y", "z"]] = surface_centroids.round(1)

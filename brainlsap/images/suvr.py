@@ -142,37 +142,41 @@ def extract_suvr(
         label_number: region_index + 1
         for label_number, region_index in label_image.region_index_by_label.items()
     }
-    region_code_image = label_image.recode(code_by_label)
-    reference_image, reference_name = _read_reference_mask(reference, label_image)
+    region_code_volume = label_image.recode(code_by_label)
+    reference_voxel_image, reference_name = _read_reference_image_and_name(
+        reference, label_image
+    )
     pet_to_parcellation_affine = volumes.read_transform(transform, pet, parcellation)
     voxel_values, affine, _ = volumes.read_volume(pet)
-    uptake_values = voxel_values.astype(np.float64)
-    uptake_values[(uptake_values == 0) | ~np.isfinite(uptake_values)] = np.nan
-    pet_image = VoxelImage(uptake_values, pet_to_parcellation_affine @ affine)
+    uptake_volume = voxel_values.astype(np.float64)
+    uptake_volume[(uptake_volume == 0) | ~np.isfinite(uptake_volume)] = np.nan
+    pet_voxel_image = VoxelImage(uptake_volume, pet_to_parcellation_affine @ affine)
     uptake_table = _average_regions(
-        pet_image, VoxelImage(region_code_image, label_image.affine), len(atlas)
+        pet_voxel_image, VoxelImage(region_code_volume, label_image.affine), len(atlas)
     )
     covered_share = float(
         uptake_table["n_covered"].sum() / max(uptake_table["n_labelled"].sum(), 1)
     )
-    reference_series = _average_regions(pet_image, reference_image, 1).iloc[0]
+    reference_series = _average_regions(pet_voxel_image, reference_voxel_image, 1).iloc[
+        0
+    ]
     reference_mean = float(reference_series["mean"])
     reference_coverage = float(reference_series["coverage"])
-    shift_mm = measure_shift_mm(pet_image, label_image, atlas)
-    space_faults = []
+    shift_mm = measure_shift_mm(pet_voxel_image, label_image, atlas)
+    space_fault_texts = []
     if covered_share < MIN_OVERLAP:
-        space_faults.append(f"covers {covered_share:.0%} of the regions' voxels")
+        space_fault_texts.append(f"covers {covered_share:.0%} of the regions' voxels")
     if reference_coverage < MIN_REFERENCE_COVERAGE:
-        space_faults.append(
+        space_fault_texts.append(
             f"covers {reference_coverage:.0%} of the reference region {reference_name}"
         )
     if shift_mm >= MAX_SHIFT:
-        space_faults.append(
+        space_fault_texts.append(
             f"matches the labels best when it is moved by {shift_mm:.0f} mm"
         )
-    if space_faults and not accept_low_coverage:
+    if space_fault_texts and not accept_low_coverage:
         raise FileFormatError(
-            f"the image {' and '.join(space_faults)}; expected at least "
+            f"the image {' and '.join(space_fault_texts)}; expected at least "
             f"{MIN_OVERLAP:.0%} of the regions, at least {MIN_REFERENCE_COVERAGE:.0%} "
             f"of the reference region, and a shift of less than {MAX_SHIFT:g} mm. The "
             "image and the parcellation may be in different spaces. Give a "
@@ -192,15 +196,17 @@ def extract_suvr(
     extraction_notes = [
         *label_image.notes,
         *(
-            f"the image {space_fault}, and was accepted because of "
+            f"the image {space_fault_text}, and was accepted because of "
             f"{option_text('accept_low_coverage')}"
-            for space_fault in space_faults
+            for space_fault_text in space_fault_texts
         ),
     ]
-    if unmeasured_names := uptake_table.index[uptake_table["suvr"].isna()].tolist():
+    if unmeasured_region_names := uptake_table.index[
+        uptake_table["suvr"].isna()
+    ].tolist():
         extraction_notes.append(
             "regions without a covered voxel count as not measured: "
-            f"{', '.join(unmeasured_names)}"
+            f"{', '.join(unmeasured_region_names)}"
         )
     uptake_table = uptake_table[["suvr", "mean", "n_voxels", "coverage"]]
     return RegionalUptake(
@@ -228,17 +234,17 @@ def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
         )
 
 
-def _read_reference_mask(
+def _read_reference_image_and_name(
     reference: str | Path, label_image: LabelImage
 ) -> tuple[VoxelImage, str]:
     """Return the mask of the reference (1 inside, else 0), and its name or path."""
     reference_name = str(reference).lower().replace("_", " ").replace("-", " ")
     if reference_name in REFERENCES:
-        labels_by_part = [
-            label_image.find_labels((core_name,))
+        part_label_lists = [
+            label_image.find_label_numbers((core_name,))
             for core_name in REFERENCES[reference_name]
         ]
-        if not all(labels_by_part):
+        if not all(part_label_lists):
             raise FileFormatError(
                 "the parcellation has no labels for some parts of the reference "
                 f"{reference_name}. Give a mask in the same space with "
@@ -247,8 +253,8 @@ def _read_reference_mask(
             )
         code_by_label = {
             label_number: 1
-            for part_labels in labels_by_part
-            for label_number in part_labels
+            for part_label_numbers in part_label_lists
+            for label_number in part_label_numbers
         }
         return VoxelImage(
             label_image.recode(code_by_label), label_image.affine
@@ -259,47 +265,53 @@ def _read_reference_mask(
             f"reference must be one of {', '.join(map(repr, REFERENCES))}, or the path "
             f"of a mask; got {str(reference)!r}, and there is no such file."
         )
-    reference_mask, affine, _ = volumes.read_volume(mask_path)
-    is_reference_voxel = reference_mask > 0
-    if not is_reference_voxel.any():
+    mask_volume, affine, _ = volumes.read_volume(mask_path)
+    reference_mask = mask_volume > 0
+    if not reference_mask.any():
         raise FileFormatError(
             "expected a mask with voxels above 0, but the mask is empty.",
             path=mask_path,
         )
-    return VoxelImage(is_reference_voxel.astype(np.int32), affine), str(mask_path)
+    return VoxelImage(reference_mask.astype(np.int32), affine), str(mask_path)
 
 
 def _average_regions(
-    uptake_image: VoxelImage, region_image: VoxelImage, n_regions: int
+    uptake_voxel_image: VoxelImage, region_voxel_image: VoxelImage, n_regions: int
 ) -> pd.DataFrame:
     """Average a scan (NaN if not covered) over the regions 1 to n.
 
     The coverage is the share of a region's voxels that the scan covers.
     """
-    label_voxel_indices = np.nonzero(region_image.voxel_values)
-    label_voxel_codes = region_image.voxel_values[label_voxel_indices]
-    label_to_scan_affine = np.linalg.inv(uptake_image.affine) @ region_image.affine
-    scan_coordinates = volumes.transform_points(
-        label_to_scan_affine, label_voxel_indices
+    voxel_index_arrays = np.nonzero(region_voxel_image.voxel_values)
+    label_voxel_codes = region_voxel_image.voxel_values[voxel_index_arrays]
+    label_to_scan_affine = (
+        np.linalg.inv(uptake_voxel_image.affine) @ region_voxel_image.affine
     )
-    is_covered_voxel = volumes.sample_nearest(
-        ~np.isnan(uptake_image.voxel_values), scan_coordinates
+    axis_coordinate_arrays = volumes.transform_points(
+        label_to_scan_affine, voxel_index_arrays
     )
-    region_code_image = volumes.resample_nearest(
-        *region_image, uptake_image.voxel_values.shape, uptake_image.affine
+    covered_voxel_mask = volumes.sample_nearest(
+        ~np.isnan(uptake_voxel_image.voxel_values), axis_coordinate_arrays
     )
-    is_counted_voxel = (region_code_image > 0) & ~np.isnan(uptake_image.voxel_values)
+    region_code_volume = volumes.resample_nearest(
+        *region_voxel_image,
+        uptake_voxel_image.voxel_values.shape,
+        uptake_voxel_image.affine,
+    )
+    counted_voxel_mask = (region_code_volume > 0) & ~np.isnan(
+        uptake_voxel_image.voxel_values
+    )
     sums_by_column = {
         "n_labelled": np.bincount(label_voxel_codes, minlength=n_regions + 1),
         "n_covered": np.bincount(
-            label_voxel_codes[is_covered_voxel], minlength=n_regions + 1
+            label_voxel_codes[covered_voxel_mask], minlength=n_regions + 1
         ),
         "n_voxels": np.bincount(
-            region_code_image[is_counted_voxel], minlength=n_regions + 1
+            region_code_volume[counted_voxel_mask], minlength=n_regions + 1
         ),
         "sum": np.bincount(
-            region_code_image[is_counted_voxel],
-            uptake_image.voxel_values[is_counted_voxel],
+            region_code_volume[counted_voxel_mask],
+            uptake_voxel_image.voxel_values[counted_voxel_mask],
             n_regions + 1,
         ),
     }
@@ -310,7 +322,7 @@ def _average_regions(
 
 
 def measure_shift_mm(
-    uptake_image: VoxelImage, label_image: LabelImage, atlas: Atlas
+    uptake_voxel_image: VoxelImage, label_image: LabelImage, atlas: Atlas
 ) -> float:
     """Return the length (mm) of the translation with which an image fits labels best.
 
@@ -319,44 +331,46 @@ def measure_shift_mm(
     in and around the brain.
     """
     voxel_sizes_mm = voxel_sizes(label_image.affine)
-    if (voxel_sizes_mm * label_image.label_values.shape).min() < MIN_BRAIN_SPAN:
+    if (voxel_sizes_mm * label_image.label_volume.shape).min() < MIN_BRAIN_SPAN:
         return np.nan
     # Classes: 0 outside, 1 unlabelled, 2 cortex, 3 subcortex, 4 cerebellum, 5 other.
     tissue_code_by_label = dict.fromkeys(label_image.name_by_label, 5)
     for label_number, region_index in label_image.region_index_by_label.items():
         tissue_code_by_label[label_number] = 2 if atlas.cortex[region_index] else 3
-    cerebellar_labels = label_image.find_labels(REFERENCES["cerebellar cortex"])
-    tissue_code_by_label |= dict.fromkeys(cerebellar_labels, 4)
-    voxel_strides = np.maximum(np.rint(_GRID_SPACING / voxel_sizes_mm), 1).astype(int)
-    tissue_code_image = label_image.recode(tissue_code_by_label)[
-        tuple(slice(None, None, voxel_stride) for voxel_stride in voxel_strides)
-    ]
-    tissue_code_image = np.pad(tissue_code_image, _GRID_MARGIN)
-    # White matter and fluid may have no label; inside the brain they are one class.
-    is_brain_voxel = ndimage.binary_closing(tissue_code_image > 0, iterations=3)
-    is_brain_voxel = ndimage.binary_fill_holes(is_brain_voxel)
-    tissue_code_image = np.where(
-        (tissue_code_image == 0) & is_brain_voxel, 1, tissue_code_image
+    cerebellar_label_numbers = label_image.find_label_numbers(
+        REFERENCES["cerebellar cortex"]
     )
-    is_near_brain = ndimage.binary_dilation(is_brain_voxel, iterations=_GRID_MARGIN)
+    tissue_code_by_label |= dict.fromkeys(cerebellar_label_numbers, 4)
+    axis_strides = np.maximum(np.rint(_GRID_SPACING / voxel_sizes_mm), 1).astype(int)
+    tissue_code_volume = label_image.recode(tissue_code_by_label)[
+        tuple(slice(None, None, axis_stride) for axis_stride in axis_strides)
+    ]
+    tissue_code_volume = np.pad(tissue_code_volume, _GRID_MARGIN)
+    # White matter and fluid may have no label; inside the brain they are one class.
+    brain_mask = ndimage.binary_closing(tissue_code_volume > 0, iterations=3)
+    brain_mask = ndimage.binary_fill_holes(brain_mask)
+    tissue_code_volume = np.where(
+        (tissue_code_volume == 0) & brain_mask, 1, tissue_code_volume
+    )
+    near_brain_mask = ndimage.binary_dilation(brain_mask, iterations=_GRID_MARGIN)
     grid_to_image_affine = from_matvec(
-        np.diag(voxel_strides), -_GRID_MARGIN * voxel_strides
+        np.diag(axis_strides), -_GRID_MARGIN * axis_strides
     )
     sample_points_mm = apply_affine(
-        label_image.affine @ grid_to_image_affine, np.argwhere(is_near_brain)
+        label_image.affine @ grid_to_image_affine, np.argwhere(near_brain_mask)
     )
-    point_tissue_codes = tissue_code_image[is_near_brain]
-    class_point_counts = np.maximum(np.bincount(point_tissue_codes), 1)
-    uptake_values = np.nan_to_num(uptake_image.voxel_values)
-    mm_to_voxel_affine = np.linalg.inv(uptake_image.affine)
+    point_tissue_codes = tissue_code_volume[near_brain_mask]
+    tissue_point_counts = np.maximum(np.bincount(point_tissue_codes), 1)
+    uptake_volume = np.nan_to_num(uptake_voxel_image.voxel_values)
+    mm_to_voxel_affine = np.linalg.inv(uptake_voxel_image.affine)
 
-    def compute_explained_variance(shift_vector_mm: np.ndarray) -> float:
-        voxel_coordinates = volumes.transform_points(
+    def compute_explained_share(shift_vector_mm: np.ndarray) -> float:
+        axis_coordinate_arrays = volumes.transform_points(
             mm_to_voxel_affine, (sample_points_mm + shift_vector_mm).T
         )
-        voxel_values = volumes.sample_nearest(uptake_values, voxel_coordinates)
+        voxel_values = volumes.sample_nearest(uptake_volume, axis_coordinate_arrays)
         tissue_means = (
-            np.bincount(point_tissue_codes, voxel_values) / class_point_counts
+            np.bincount(point_tissue_codes, voxel_values) / tissue_point_counts
         )
         residual_variance = (
             (voxel_values - tissue_means[point_tissue_codes]) ** 2
@@ -370,19 +384,19 @@ def measure_shift_mm(
 
     shift_directions = np.vstack([np.eye(3), -np.eye(3)])
     best_shift_vector_mm = np.zeros(3)
-    unshifted_fit_quality = compute_explained_variance(best_shift_vector_mm)
-    best_fit_quality = unshifted_fit_quality
+    unshifted_explained_share = compute_explained_share(best_shift_vector_mm)
+    best_explained_share = unshifted_explained_share
     for step_mm in _STEPS:
         for _ in range(int(_SEARCH_RANGE / step_mm)):
             shift_vectors_mm = best_shift_vector_mm + step_mm * shift_directions
-            fit_qualities = [
-                compute_explained_variance(shift_vector_mm)
+            explained_shares = [
+                compute_explained_share(shift_vector_mm)
                 for shift_vector_mm in shift_vectors_mm
             ]
-            if max(fit_qualities) <= best_fit_quality:
+            if max(explained_shares) <= best_explained_share:
                 break
-            best_fit_quality = max(fit_qualities)
-            best_shift_vector_mm = shift_vectors_mm[int(np.argmax(fit_qualities))]
-    if best_fit_quality <= _MIN_FIT_GAIN * unshifted_fit_quality:
+            best_explained_share = max(explained_shares)
+            best_shift_vector_mm = shift_vectors_mm[int(np.argmax(explained_shares))]
+    if best_explained_share <= _MIN_FIT_GAIN * unshifted_explained_share:
         return 0.0
     return float(np.linalg.norm(best_shift_vector_mm))

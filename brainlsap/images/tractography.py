@@ -85,11 +85,11 @@ class StreamlineBlock(NamedTuple):
     points: (
         np.ndarray
     )  # (n_points, 3) RAS in mm; rows between streamlines may be unused
-    starts: np.ndarray  # (n_streamlines,) row of the first point
-    stops: np.ndarray  # (n_streamlines,) row after the last point
+    start_rows: np.ndarray  # (n_streamlines,) row of the first point
+    stop_rows: np.ndarray  # (n_streamlines,) row after the last point
 
     @property
-    def lengths(self) -> np.ndarray:
+    def lengths_mm(self) -> np.ndarray:
         """Length of every streamline in mm; 0 for a single point or none."""
         points = self.points.astype(np.float64)
         step_lengths = np.zeros(len(points) + 2)
@@ -97,11 +97,11 @@ class StreamlineBlock(NamedTuple):
             step_lengths[1:-2] = np.sqrt((np.diff(points, axis=0) ** 2).sum(axis=1))
         # Sum each streamline on its own: after a very long one, a running sum would
         # lose the precision of those that follow.
-        point_bounds = np.column_stack([self.starts + 1, self.stops]).ravel()
+        point_bounds = np.column_stack([self.start_rows + 1, self.stop_rows]).ravel()
         step_sums = np.zeros(0)
         if len(point_bounds):
             step_sums = np.add.reduceat(step_lengths, point_bounds)[::2]
-        return np.where(self.stops - self.starts > 1, step_sums, 0.0)
+        return np.where(self.stop_rows - self.start_rows > 1, step_sums, 0.0)
 
 
 def read_streamlines(path: str | Path) -> Iterator[StreamlineBlock]:
@@ -109,12 +109,12 @@ def read_streamlines(path: str | Path) -> Iterator[StreamlineBlock]:
 
     Raises FileFormatError if the format is unknown, or the file truncated or damaged.
     """
-    lower_name = str(path).lower()
+    lower_path_text = str(path).lower()
     file_suffix = next(
         (
             file_suffix
             for file_suffix in TRACTOGRAM_FORMATS
-            if lower_name.endswith(file_suffix)
+            if lower_path_text.endswith(file_suffix)
         ),
         None,
     )
@@ -128,8 +128,8 @@ def read_streamlines(path: str | Path) -> Iterator[StreamlineBlock]:
         for points, start_rows, stop_rows in TRACTOGRAM_FORMATS[file_suffix](
             Path(path)
         ):
-            n_coordinates = 3 * (stop_rows - start_rows).sum()
-            if np.count_nonzero(np.isfinite(points)) != n_coordinates:
+            n_expected_coordinates = 3 * (stop_rows - start_rows).sum()
+            if np.count_nonzero(np.isfinite(points)) != n_expected_coordinates:
                 raise ValueError("the coordinates of a point are not numbers")
             yield StreamlineBlock(np.asarray(points), start_rows, stop_rows)
 
@@ -140,12 +140,12 @@ def read_reference_grid(path: str | Path) -> ImageGrid | None:
     None if the format has no such header (`.tck`) or it was not filled in. Raises
     FileFormatError if the header contradicts itself.
     """
-    lower_name = str(path).lower()
-    if not lower_name.endswith((".trk", ".trk.gz", ".trx")):
+    lower_path_text = str(path).lower()
+    if not lower_path_text.endswith((".trk", ".trk.gz", ".trx")):
         return None
     with convert_reading_errors(path, "a tractogram"):
         header_voxel_sizes_mm = None
-        if lower_name.endswith(".trx"):
+        if lower_path_text.endswith(".trx"):
             with zipfile.ZipFile(path) as trx_archive:
                 header = json.loads(trx_archive.read("header.json"))
             grid_shape, affine = header.get("DIMENSIONS"), header.get("VOXEL_TO_RASMM")
@@ -185,7 +185,9 @@ def _check_streamline_count(
         )
 
 
-def _iter_blocks(streamline_offsets: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+def _iter_slices_and_offsets(
+    streamline_offsets: np.ndarray,
+) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield the rows of about `BLOCK_POINTS` points, and the offsets within them.
 
     Streamline i of a block has the rows from offset i to offset i + 1.
@@ -214,46 +216,46 @@ def _read_header(path: Path) -> dict[str, Any]:
         return dict(nibabel.streamlines.load(path, lazy_load=True).header)
 
 
-BlockArrays = Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]
+BlockArrayIterator = Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
-def _iter_tck_blocks(path: Path) -> BlockArrays:
+def _iter_tck_blocks(path: Path) -> BlockArrayIterator:
     """Read rows of points; a row of NaN ends a streamline, of infinity the file."""
     header = _read_header(path)
     dtype = np.dtype(header["_dtype"]).newbyteorder(header["endianness"])
     stored_numbers = np.memmap(path, dtype, "r", int(header["_offset_data"]))
     points = stored_numbers[: len(stored_numbers) // 3 * 3].reshape(-1, 3)
     separator_rows = np.flatnonzero(~np.isfinite(points[:, 0]))
-    is_file_end_row = np.isinf(points[separator_rows, 0])
-    if not is_file_end_row.any():
+    file_end_mask = np.isinf(points[separator_rows, 0])
+    if not file_end_mask.any():
         raise ValueError(
             "the file does not end with the end mark of its format; it may be "
             "incomplete"
         )
-    n_streamlines = int(np.argmax(is_file_end_row))
+    n_streamlines = int(np.argmax(file_end_mask))
     streamline_offsets = np.append(0, separator_rows[:n_streamlines] + 1)
     if separator_rows[n_streamlines] != streamline_offsets[-1]:
         raise ValueError("the last streamline has no end mark")
     cause_hint = " (a point that is NaN ends a streamline)"
     _check_streamline_count(int(header.get("count") or 0), n_streamlines, cause_hint)
-    for point_slice, block_offsets in _iter_blocks(streamline_offsets):
+    for point_slice, block_offsets in _iter_slices_and_offsets(streamline_offsets):
         yield points[point_slice], block_offsets[:-1], block_offsets[1:] - 1
 
 
-def _iter_trk_blocks(path: Path) -> BlockArrays:
+def _iter_trk_blocks(path: Path) -> BlockArrayIterator:
     """Read points; nibabel transforms them from the image's corner to RAS."""
     import nibabel
 
-    header_count = int(_read_header(path)["nb_streamlines"])
+    n_header_streamlines = int(_read_header(path)["nb_streamlines"])
     streamlines = nibabel.streamlines.load(path).streamlines
-    _check_streamline_count(header_count, len(streamlines))
+    _check_streamline_count(n_header_streamlines, len(streamlines))
     points = streamlines.get_data()
     streamline_offsets = np.cumsum([0, *map(len, streamlines)])
-    for point_slice, block_offsets in _iter_blocks(streamline_offsets):
+    for point_slice, block_offsets in _iter_slices_and_offsets(streamline_offsets):
         yield points[point_slice], block_offsets[:-1], block_offsets[1:]
 
 
-def _iter_trx_blocks(path: Path) -> BlockArrays:
+def _iter_trx_blocks(path: Path) -> BlockArrayIterator:
     """Read points, and the first row of each streamline, from a zip archive."""
     with zipfile.ZipFile(path) as trx_archive:
         header = json.loads(trx_archive.read("header.json"))
@@ -261,9 +263,9 @@ def _iter_trx_blocks(path: Path) -> BlockArrays:
         n_streamlines = header["NB_STREAMLINES"]
         if n_streamlines == 0:
             return
-        array_name, dtype = _find_array_file_name(trx_archive, "offsets")
+        array_file_name, dtype = _find_array_name_and_dtype(trx_archive, "offsets")
         streamline_offsets = np.frombuffer(
-            trx_archive.read(array_name), dtype=dtype
+            trx_archive.read(array_file_name), dtype=dtype
         ).astype(np.int64)
         if len(streamline_offsets) == n_streamlines:  # early files omit the last offset
             streamline_offsets = np.append(streamline_offsets, n_points)
@@ -277,16 +279,16 @@ def _iter_trx_blocks(path: Path) -> BlockArrays:
                 "the offsets of the streamlines do not increase from 0 to the number "
                 f"of points ({n_points})"
             )
-        array_name, dtype = _find_array_file_name(trx_archive, "positions")
+        array_file_name, dtype = _find_array_name_and_dtype(trx_archive, "positions")
         n_bytes_per_point = 3 * dtype.itemsize
-        n_bytes = trx_archive.getinfo(array_name).file_size
+        n_bytes = trx_archive.getinfo(array_file_name).file_size
         if n_bytes != n_bytes_per_point * n_points:
             raise ValueError(
                 f"the points have {n_bytes} bytes; expected "
                 f"{n_bytes_per_point * n_points} bytes for {n_points} points"
             )
-        with trx_archive.open(array_name) as byte_stream:
-            for _, block_offsets in _iter_blocks(streamline_offsets):
+        with trx_archive.open(array_file_name) as byte_stream:
+            for _, block_offsets in _iter_slices_and_offsets(streamline_offsets):
                 point_bytes = byte_stream.read(
                     n_bytes_per_point * int(block_offsets[-1])
                 )
@@ -295,7 +297,7 @@ def _iter_trx_blocks(path: Path) -> BlockArrays:
             byte_stream.read()  # zipfile compares the checksum at the end of the stream
 
 
-def _find_array_file_name(
+def _find_array_name_and_dtype(
     trx_archive: zipfile.ZipFile, array_name: str
 ) -> tuple[str, np.dtype[Any]]:
     """Return the file name of an array in the archive, and its type."""
@@ -306,7 +308,7 @@ def _find_array_file_name(
     raise ValueError(f"the archive contains no {array_name}")
 
 
-TRACTOGRAM_FORMATS: dict[str, Callable[[Path], BlockArrays]] = {
+TRACTOGRAM_FORMATS: dict[str, Callable[[Path], BlockArrayIterator]] = {
     ".tck": _iter_tck_blocks,
     ".trk": _iter_trk_blocks,
     ".trk.gz": _iter_trk_blocks,
@@ -321,9 +323,9 @@ def read_streamline_weights(weights: str | Path | np.ndarray) -> np.ndarray:
     with convert_reading_errors(source_text, "one number for each streamline"):
         weight_values = np.loadtxt(source_text) if is_file else np.asarray(weights)
         weight_values = weight_values.astype(np.float64).ravel()
-        is_valid_weight = (weight_values >= 0) & (weight_values < np.inf)
-        if not is_valid_weight.all():
-            invalid_value = weight_values[~is_valid_weight][0]
+        valid_weight_mask = (weight_values >= 0) & (weight_values < np.inf)
+        if not valid_weight_mask.all():
+            invalid_value = weight_values[~valid_weight_mask][0]
             raise ValueError(
                 "streamline weights must be finite and not negative; got "
                 f"{invalid_value}. Correct the file."
@@ -445,7 +447,7 @@ def build_connectome(
     reference_grid = read_reference_grid(tractogram)
     if reference_grid is not None and not same_space:
         labelled_points_mm = apply_affine(
-            label_image.affine, np.argwhere(label_image.label_values > 0)
+            label_image.affine, np.argwhere(label_image.label_volume > 0)
         )
         check_tractogram_covers_labels(
             tractogram,
@@ -458,74 +460,83 @@ def build_connectome(
         streamline_factors = read_streamline_weights(streamline_weights)
 
     end_counter = StreamlineEndCounter(label_image)
-    node_labels = sorted(
-        {*label_image.region_index_by_label, *label_image.find_labels(NON_ATLAS_NODES)}
+    node_label_numbers = sorted(
+        {
+            *label_image.region_index_by_label,
+            *label_image.find_label_numbers(NON_ATLAS_NODES),
+        }
     )
     code_by_label = {
         label_number: node_code
-        for node_code, label_number in enumerate(node_labels, start=1)
+        for node_code, label_number in enumerate(node_label_numbers, start=1)
     }
     node_image = NodeImage(label_image.recode(code_by_label), label_image.affine)
     node_assigner = (
         RadialSearch(node_image, radius) if assignment == "radial" else node_image
     )
-    n_codes = len(node_labels) + 1  # code 0 is no node
-    code_voxel_counts = np.array([0, *label_image.voxel_counts[node_labels]])
+    n_node_codes = len(node_label_numbers) + 1  # code 0 is no node
+    code_voxel_counts = np.array(
+        [0, *label_image.label_voxel_counts[node_label_numbers]]
+    )
 
-    def sum_block(
+    def compute_pair_sums(
         streamline_block: StreamlineBlock, first_streamline_index: int
     ) -> np.ndarray:
         """Return counts, weights and factors of a block, summed by pair of nodes."""
-        n_block_streamlines = len(streamline_block.starts)
+        n_block_streamlines = len(streamline_block.start_rows)
         block_factors = streamline_factors[
             first_streamline_index : first_streamline_index + n_block_streamlines
         ]
         padded_factors = np.append(block_factors, np.ones(n_block_streamlines))[
             :n_block_streamlines
         ]
-        is_nonempty_streamline = streamline_block.stops > streamline_block.starts
-        padded_factors = padded_factors[is_nonempty_streamline]
+        nonempty_streamline_mask = (
+            streamline_block.stop_rows > streamline_block.start_rows
+        )
+        padded_factors = padded_factors[nonempty_streamline_mask]
         streamline_block = streamline_block._replace(
-            starts=streamline_block.starts[is_nonempty_streamline],
-            stops=streamline_block.stops[is_nonempty_streamline],
+            start_rows=streamline_block.start_rows[nonempty_streamline_mask],
+            stop_rows=streamline_block.stop_rows[nonempty_streamline_mask],
         )
-        end_point_rows = streamline_block.stops - 1
-        start_codes = node_assigner.find_codes(
-            streamline_block.points[streamline_block.starts]
+        end_point_rows = streamline_block.stop_rows - 1
+        start_node_codes = node_assigner.find_codes(
+            streamline_block.points[streamline_block.start_rows]
         )
-        end_codes = node_assigner.find_codes(streamline_block.points[end_point_rows])
+        end_node_codes = node_assigner.find_codes(
+            streamline_block.points[end_point_rows]
+        )
         end_counter.add_ends(
             streamline_block.points[
-                np.concatenate([streamline_block.starts, end_point_rows])
+                np.concatenate([streamline_block.start_rows, end_point_rows])
             ],
-            np.concatenate([start_codes, end_codes]),
+            np.concatenate([start_node_codes, end_node_codes]),
         )
-        low_codes, high_codes = np.sort([start_codes, end_codes], axis=0)
+        low_codes, high_codes = np.sort([start_node_codes, end_node_codes], axis=0)
         pair_voxel_counts = code_voxel_counts[low_codes] + code_voxel_counts[high_codes]
         block_weights = padded_factors * weigh_streamlines(
             streamline_block, pair_voxel_counts, weight
         )
-        pair_indices = low_codes.astype(np.int64) * n_codes + high_codes
+        pair_indices = low_codes.astype(np.int64) * n_node_codes + high_codes
         pair_sums = [
-            np.bincount(pair_indices, summed_values, n_codes**2)
+            np.bincount(pair_indices, summed_values, n_node_codes**2)
             for summed_values in (None, block_weights, padded_factors)
         ]
-        return np.reshape(pair_sums, (3, n_codes, n_codes))
+        return np.reshape(pair_sums, (3, n_node_codes, n_node_codes))
 
     n_streamlines = 0
-    pair_totals = np.zeros((3, n_codes, n_codes))
+    pair_totals = np.zeros((3, n_node_codes, n_node_codes))
     streamline_blocks = read_streamlines(tractogram)
     with ThreadPoolExecutor(
         n_threads
     ) as thread_pool:  # n_threads blocks are in memory at once
         while block_batch := list(islice(streamline_blocks, n_threads)):
             block_sizes = [
-                len(streamline_block.starts) for streamline_block in block_batch
+                len(streamline_block.start_rows) for streamline_block in block_batch
             ]
             first_streamline_indices = np.cumsum([n_streamlines, *block_sizes])
             n_streamlines = int(first_streamline_indices[-1])
             for pair_sums in thread_pool.map(
-                sum_block, block_batch, first_streamline_indices.tolist()
+                compute_pair_sums, block_batch, first_streamline_indices.tolist()
             ):
                 pair_totals += pair_sums
     if streamline_weights is not None and len(streamline_factors) != n_streamlines:
@@ -539,16 +550,16 @@ def build_connectome(
     if not same_space:
         end_counter.check_overlap(tractogram)
 
-    pair_counts, pair_weights, factor_sums = pair_totals
+    pair_count_matrix, pair_weight_matrix, pair_factor_matrix = pair_totals
     if weight == "mean_length":
-        is_linked_pair = factor_sums > 0
-        pair_weights = np.divide(
-            pair_weights,
-            factor_sums,
-            np.zeros_like(pair_weights),
-            where=is_linked_pair,
+        linked_pair_mask = pair_factor_matrix > 0
+        pair_weight_matrix = np.divide(
+            pair_weight_matrix,
+            pair_factor_matrix,
+            np.zeros_like(pair_weight_matrix),
+            where=linked_pair_mask,
         )
-    symmetric_weights = pair_weights + np.triu(pair_weights, 1).T
+    symmetric_weight_matrix = pair_weight_matrix + np.triu(pair_weight_matrix, 1).T
     region_indices = list(label_image.region_index_by_label.values())
     region_codes = [
         code_by_label[label_number]
@@ -556,27 +567,30 @@ def build_connectome(
     ]
     region_code_indexer = np.ix_(region_codes, region_codes)
     connectome = np.zeros((len(atlas), len(atlas)))
-    connectome[np.ix_(region_indices, region_indices)] = symmetric_weights[
+    connectome[np.ix_(region_indices, region_indices)] = symmetric_weight_matrix[
         region_code_indexer
     ]
-    n_kept = int(pair_counts[region_code_indexer].sum())
-    n_unassigned = n_streamlines - int(pair_counts[1:, 1:].sum())
-    n_outside = n_streamlines - n_unassigned - n_kept
+    n_kept_streamlines = int(pair_count_matrix[region_code_indexer].sum())
+    n_unassigned_streamlines = n_streamlines - int(pair_count_matrix[1:, 1:].sum())
+    n_non_atlas_streamlines = (
+        n_streamlines - n_unassigned_streamlines - n_kept_streamlines
+    )
     summary_text = (
-        f"{n_kept} of {n_streamlines} streamlines were kept. {n_unassigned} have an "
-        f"end in no region, and {n_outside} have an end in a region that is not "
-        f"part of {atlas.name}"
+        f"{n_kept_streamlines} of {n_streamlines} streamlines were kept. "
+        f"{n_unassigned_streamlines} have an end in no region, and "
+        f"{n_non_atlas_streamlines} have an end in a region that is not part of "
+        f"{atlas.name}"
     )
     return BuiltConnectome(
         matrix=connectome,
         names=atlas.names,
         notes=(*label_image.notes, *end_counter.list_notes(assignment), summary_text),
         n_streamlines=n_streamlines,
-        n_kept=n_kept,
-        n_unassigned=n_unassigned,
-        n_outside=n_outside,
+        n_kept=n_kept_streamlines,
+        n_unassigned=n_unassigned_streamlines,
+        n_outside=n_non_atlas_streamlines,
         ends_in_nodes=end_counter.share_in_nodes,
-        ends_outside_brain=end_counter.share_outside,
+        ends_outside_brain=end_counter.share_outside_brain,
     )
 
 
@@ -593,11 +607,11 @@ def weigh_streamlines(
     if weight_kind == "count":
         return np.ones(len(node_pair_voxel_counts))
     if weight_kind == "mean_length":
-        return streamline_block.lengths
+        return streamline_block.lengths_mm
     weight_divisors = (
         node_pair_voxel_counts / 2
         if weight_kind == "inverse_node_volume"
-        else streamline_block.lengths
+        else streamline_block.lengths_mm
     )
     # A single point has length 0 and adds nothing.
     return np.divide(
@@ -609,48 +623,54 @@ class StreamlineEndCounter:
     """Counts of streamline ends inside nodes and inside the brain, block by block."""
 
     def __init__(self, label_image: LabelImage) -> None:
-        self.label_span = (
-            voxel_sizes(label_image.affine) * label_image.label_values.shape
+        self.label_span_mm = (
+            voxel_sizes(label_image.affine) * label_image.label_volume.shape
         ).max()
         mask_and_affine = make_brain_mask(
-            label_image.label_values > 0, label_image.affine
+            label_image.label_volume > 0, label_image.affine
         )
-        self.brain = None
+        self.brain_image = None
         if mask_and_affine is not None:
-            mask_voxels, affine = mask_and_affine
-            self.brain = NodeImage(mask_voxels.astype(np.int32), affine)
+            brain_mask, affine = mask_and_affine
+            self.brain_image = NodeImage(brain_mask.astype(np.int32), affine)
         self.lock = Lock()
         self.n_ends = 0
-        self.n_in_nodes = 0
-        self.n_in_brain = 0
-        self.lowest = np.full(3, np.inf)
-        self.highest = np.full(3, -np.inf)
+        self.n_ends_in_nodes = 0
+        self.n_ends_in_brain = 0
+        self.min_end_coordinates = np.full(3, np.inf)
+        self.max_end_coordinates = np.full(3, -np.inf)
 
     def add_ends(self, end_points: np.ndarray, end_node_codes: np.ndarray) -> None:
         """Add ends (n, 3) and the codes of their nodes, 0 for none."""
         if not len(end_points):
             return
-        n_in_brain = 0
-        if self.brain is not None:
-            n_in_brain = int(np.count_nonzero(self.brain.find_codes(end_points)))
+        n_added_in_brain = 0
+        if self.brain_image is not None:
+            n_added_in_brain = int(
+                np.count_nonzero(self.brain_image.find_codes(end_points))
+            )
         with self.lock:
             self.n_ends += len(end_points)
-            self.n_in_nodes += int(np.count_nonzero(end_node_codes))
-            self.n_in_brain += n_in_brain
-            self.lowest = np.minimum(self.lowest, end_points.min(axis=0))
-            self.highest = np.maximum(self.highest, end_points.max(axis=0))
+            self.n_ends_in_nodes += int(np.count_nonzero(end_node_codes))
+            self.n_ends_in_brain += n_added_in_brain
+            self.min_end_coordinates = np.minimum(
+                self.min_end_coordinates, end_points.min(axis=0)
+            )
+            self.max_end_coordinates = np.maximum(
+                self.max_end_coordinates, end_points.max(axis=0)
+            )
 
     @property
     def share_in_nodes(self) -> float:
         """Return the share of ends in a node; NaN without ends."""
-        return self.n_in_nodes / self.n_ends if self.n_ends else np.nan
+        return self.n_ends_in_nodes / self.n_ends if self.n_ends else np.nan
 
     @property
-    def share_outside(self) -> float:
+    def share_outside_brain(self) -> float:
         """Return the share of ends outside the brain; NaN if it is unknown."""
-        if self.brain is None or not self.n_ends:
+        if self.brain_image is None or not self.n_ends:
             return np.nan
-        return 1 - self.n_in_brain / self.n_ends
+        return 1 - self.n_ends_in_brain / self.n_ends
 
     def list_notes(self, assignment: str) -> list[str]:
         """Return a note on the share of ends in nodes, compared with typical values."""
@@ -660,11 +680,11 @@ class StreamlineEndCounter:
         share_note = (
             f"{self.share_in_nodes:.0%} of the ends of streamlines are inside a region"
         )
-        if self.brain is None:
+        if self.brain_image is None:
             return [share_note]
         return [
             f"{share_note} (usually about {typical_share:.0%}), and "
-            f"{self.share_outside:.0%} are outside the brain (usually less than "
+            f"{self.share_outside_brain:.0%} are outside the brain (usually less than "
             f"{TYPICAL_SHARE_OUTSIDE:.0%})"
         ]
 
@@ -689,19 +709,19 @@ class StreamlineEndCounter:
                 f"region; expected {MIN_SHARE_IN_NODES:.0%} or more. {advice_text}",
                 path=tractogram,
             )
-        if self.brain is None:
+        if self.brain_image is None:
             return
-        if self.share_outside > MAX_SHARE_OUTSIDE:
+        if self.share_outside_brain > MAX_SHARE_OUTSIDE:
             raise FileFormatError(
-                f"{self.share_outside:.0%} of the streamline ends are outside the "
-                f"brain; expected at most {MAX_SHARE_OUTSIDE:.0%}. {advice_text}",
+                f"{self.share_outside_brain:.0%} of the streamline ends are outside "
+                f"the brain; expected at most {MAX_SHARE_OUTSIDE:.0%}. {advice_text}",
                 path=tractogram,
             )
-        largest_extent = (self.highest - self.lowest).max()
-        if largest_extent < MIN_EXTENT_SHARE * self.label_span:
+        largest_extent_mm = (self.max_end_coordinates - self.min_end_coordinates).max()
+        if largest_extent_mm < MIN_EXTENT_SHARE * self.label_span_mm:
             raise FileFormatError(
-                f"all streamlines end within {largest_extent:.2g} mm of each other, "
-                f"but the labels span {self.label_span:.0f} mm. {advice_text}",
+                f"all streamlines end within {largest_extent_mm:.2g} mm of each other, "
+                f"but the labels span {self.label_span_mm:.0f} mm. {advice_text}",
                 path=tractogram,
             )
 
@@ -714,25 +734,25 @@ class NodeImage:
 
     def __init__(self, node_code_volume: np.ndarray, affine: np.ndarray) -> None:
         axis_orientation = orientations.io_orientation(affine)
-        self.codes = np.ascontiguousarray(
+        self.code_volume = np.ascontiguousarray(
             orientations.apply_orientation(node_code_volume, axis_orientation)
         )
         self.affine = affine @ orientations.inv_ornt_aff(
             axis_orientation, node_code_volume.shape
         )
-        self.inverse = np.linalg.inv(self.affine)
-        self.spacing = np.sqrt((self.affine[:3, :3] ** 2).sum(axis=0))
+        self.mm_to_voxel_affine = np.linalg.inv(self.affine)
+        self.voxel_sizes_mm = np.sqrt((self.affine[:3, :3] ** 2).sum(axis=0))
 
     def find_codes(self, points_mm: np.ndarray) -> np.ndarray:
         """Return the codes at points in mm (n, 3); 0 outside the image."""
-        is_inside_image = np.ones(len(points_mm), dtype=bool)
+        inside_image_mask = np.ones(len(points_mm), dtype=bool)
         flat_indices = np.zeros(len(points_mm), dtype=np.intp)
-        voxel_coordinates = transform_points(self.inverse, points_mm.T)
+        axis_coordinate_arrays = transform_points(self.mm_to_voxel_affine, points_mm.T)
         for axis_coordinates, axis_size in zip(
-            voxel_coordinates, self.codes.shape, strict=True
+            axis_coordinate_arrays, self.code_volume.shape, strict=True
         ):
             # -0.5 is rounded away from 0, so it lies outside, like size - 0.5.
-            is_inside_image &= (axis_coordinates > -0.5) & (
+            inside_image_mask &= (axis_coordinates > -0.5) & (
                 axis_coordinates < axis_size - 0.5
             )
             flat_indices *= axis_size
@@ -740,8 +760,8 @@ class NodeImage:
                 np.clip(axis_coordinates, 0, axis_size - 1) + 0.5
             )
             flat_indices += nearest_axis_indices.astype(np.intp)
-        point_codes = self.codes.ravel()[flat_indices]
-        point_codes[~is_inside_image] = 0
+        point_codes = self.code_volume.ravel()[flat_indices]
+        point_codes[~inside_image_mask] = 0
         return point_codes
 
 
@@ -755,68 +775,75 @@ class RadialSearch:
     """
 
     def __init__(self, node_image: NodeImage, radius: float) -> None:
-        self.nodes = node_image
+        self.node_image = node_image
         self.radius = radius
-        self.voxels = np.argwhere(node_image.codes)
-        self.codes = np.append(node_image.codes[node_image.codes > 0], 0)
-        self.centres = np.stack(
-            transform_points(node_image.affine, self.voxels.T), axis=1
+        self.labelled_voxel_indices = np.argwhere(node_image.code_volume)
+        self.voxel_codes = np.append(
+            node_image.code_volume[node_image.code_volume > 0], 0
         )
-        self.tree = cKDTree(self.centres, balanced_tree=False)
+        self.voxel_centres_mm = np.stack(
+            transform_points(node_image.affine, self.labelled_voxel_indices.T), axis=1
+        )
+        self.voxel_tree = cKDTree(self.voxel_centres_mm, balanced_tree=False)
 
     def find_codes(self, points_mm: np.ndarray) -> np.ndarray:
         """Return the code of the nearest node of every point (n, 3); 0 for none."""
         points_mm = points_mm.astype(np.float64)
         max_distance = self.radius * (1 + _RELATIVE_TOLERANCE) + np.finfo(float).tiny
-        distance_pairs, voxel_indices = self.tree.query(
+        distance_pairs, nearest_voxel_indices = self.voxel_tree.query(
             points_mm, k=2, distance_upper_bound=max_distance
         )
         nearest_distances, second_distances = distance_pairs.T
-        nearest_codes = self.codes[voxel_indices[:, 0]]
+        nearest_codes = self.voxel_codes[nearest_voxel_indices[:, 0]]
         nearest_codes[nearest_distances >= self.radius] = 0
-        is_tied_point = (
+        tied_point_mask = (
             second_distances <= nearest_distances * (1 + _RELATIVE_TOLERANCE) + 1e-12
         )
-        is_tied_point |= nearest_distances >= self.radius * (1 - _RELATIVE_TOLERANCE)
+        tied_point_mask |= nearest_distances >= self.radius * (1 - _RELATIVE_TOLERANCE)
         tied_point_indices = np.flatnonzero(
-            is_tied_point & (nearest_distances < np.inf)
+            tied_point_mask & (nearest_distances < np.inf)
         )
         if len(tied_point_indices):
-            nearest_codes[tied_point_indices] = self.break_ties(
+            nearest_codes[tied_point_indices] = self.find_tied_codes(
                 points_mm[tied_point_indices], nearest_distances[tied_point_indices]
             )
         return nearest_codes
 
-    def break_ties(
+    def find_tied_codes(
         self, points_mm: np.ndarray, nearest_distances: np.ndarray
     ) -> np.ndarray:
         """Return the codes that come first in MRtrix's order of search; 0 if too far.
 
         `nearest_distances` is that of each point's nearest labelled voxel.
         """
-        neighbour_index_lists = self.tree.query_ball_point(
+        neighbour_index_lists = self.voxel_tree.query_ball_point(
             points_mm, nearest_distances * (1 + _RELATIVE_TOLERANCE) + 1e-12
         )
         neighbour_counts = [len(index_list) for index_list in neighbour_index_lists]
         point_indices = np.repeat(np.arange(len(points_mm)), neighbour_counts)
         voxel_indices = np.concatenate(neighbour_index_lists).astype(np.intp)
-        dx, dy, dz = (points_mm[point_indices] - self.centres[voxel_indices]).T
+        dx, dy, dz = (points_mm[point_indices] - self.voxel_centres_mm[voxel_indices]).T
         exact_distances = np.sqrt(dx * dx + (dy * dy + dz * dz))
         point_voxel_coordinates = np.stack(
-            transform_points(self.nodes.inverse, points_mm.T), axis=1
+            transform_points(self.node_image.mm_to_voxel_affine, points_mm.T), axis=1
         )
-        own_voxel_indices = np.trunc(
+        point_voxel_indices = np.trunc(
             point_voxel_coordinates + np.copysign(0.5, point_voxel_coordinates)
         )
-        voxel_steps = self.voxels[voxel_indices] - own_voxel_indices[point_indices]
-        x, y, z = (voxel_steps * self.nodes.spacing).T
+        voxel_steps = (
+            self.labelled_voxel_indices[voxel_indices]
+            - point_voxel_indices[point_indices]
+        )
+        x, y, z = (voxel_steps * self.node_image.voxel_sizes_mm).T
         voxel_distances = np.sqrt(z**2 + y**2 + x**2)
         sort_indices = np.lexsort(
             (x, y, z, voxel_distances, exact_distances, point_indices)
         )
         _, first_positions = np.unique(point_indices[sort_indices], return_index=True)
         first_candidate_indices = sort_indices[first_positions]
-        is_near_candidate = exact_distances[first_candidate_indices] < self.radius
+        near_candidate_mask = exact_distances[first_candidate_indices] < self.radius
         return np.where(
-            is_near_candidate, self.codes[voxel_indices[first_candidate_indices]], 0
+            near_candidate_mask,
+            self.voxel_codes[voxel_indices[first_candidate_indices]],
+            0,
         )

@@ -47,10 +47,10 @@ class ImageGrid(NamedTuple):
     @property
     def corners(self) -> np.ndarray:
         """Return the centres of the eight corner voxels in mm."""
-        corner_voxels = np.array(
+        corner_voxel_indices = np.array(
             np.meshgrid(*((0, axis_size - 1) for axis_size in self.shape[:3]))
         )
-        return apply_affine(self.affine, corner_voxels.reshape(3, -1).T)
+        return apply_affine(self.affine, corner_voxel_indices.reshape(3, -1).T)
 
 
 def find_named_space(image_path: str | Path) -> str:
@@ -89,13 +89,13 @@ def check_named_spaces(tractogram: str | Path, parcellation: str | Path) -> None
     else:
         is_same_space = not label_space.startswith(TEMPLATE_PREFIXES)
     if not is_same_space:
-        tractogram_text = (
+        tractogram_space_text = (
             f"space-{tractogram_space}" if tractogram_space else "no space entity"
         )
-        label_text = f"space-{label_space}" if label_space else "no space entity"
+        label_space_text = f"space-{label_space}" if label_space else "no space entity"
         raise ParameterError(
-            f"the file name contains {tractogram_text}, but the file name of the "
-            f"parcellation contains {label_text}, so the two may be in different "
+            f"the file name contains {tractogram_space_text}, but the file name of the "
+            f"parcellation contains {label_space_text}, so the two may be in different "
             "spaces",
             path=tractogram,
             got=f"parcellation {Path(parcellation).name}",
@@ -127,8 +127,8 @@ def check_tractogram_covers_labels(
         tractogram_voxel_sizes, label_voxel_sizes, rtol=0.01
     ):
         corner_differences = tractogram_grid.corners[:, None] - label_grid.corners[None]
-        corner_distances = np.sqrt((corner_differences**2).sum(axis=2))
-        max_corner_distance = corner_distances.min(axis=1).max()
+        corner_distance_matrix = np.sqrt((corner_differences**2).sum(axis=2))
+        max_corner_distance = corner_distance_matrix.min(axis=1).max()
         if max_corner_distance > max(MAX_CORNER_DISTANCE, label_voxel_sizes.max()):
             raise FileFormatError(
                 "the image in the header has the size of the parcellation "
@@ -140,9 +140,9 @@ def check_tractogram_covers_labels(
     voxel_coordinates = apply_affine(
         np.linalg.inv(tractogram_grid.affine), labelled_points_mm
     )
-    is_above_lower_bound = voxel_coordinates > -1
-    is_below_upper_bound = voxel_coordinates < np.array(tractogram_grid.shape)
-    share_inside = (is_above_lower_bound & is_below_upper_bound).all(axis=1).mean()
+    above_lower_bound_mask = voxel_coordinates > -1
+    below_upper_bound_mask = voxel_coordinates < np.array(tractogram_grid.shape)
+    share_inside = (above_lower_bound_mask & below_upper_bound_mask).all(axis=1).mean()
     if share_inside < MIN_SHARE_IN_GRID:
         raise FileFormatError(
             f"the image in the header covers {share_inside:.0%} of the labelled "
@@ -272,21 +272,21 @@ def transform_points(
     A matrix product would round differently from machine to machine, and the last bit
     decides between equal distances.
     """
-    point_coordinates = [
+    float_coordinate_arrays = [
         np.asarray(axis_coordinates, dtype=np.float64)
         for axis_coordinates in axis_coordinate_arrays
     ]
-    transformed_coordinates = []
+    transformed_coordinate_arrays = []
     for *axis_factors, axis_translation in affine[:3]:
         axis_terms = [
             axis_factor * axis_coordinates
             for axis_factor, axis_coordinates in zip(
-                axis_factors, point_coordinates, strict=True
+                axis_factors, float_coordinate_arrays, strict=True
             )
             if axis_factor
         ]
-        transformed_coordinates.append(sum(axis_terms) + axis_translation)
-    return transformed_coordinates
+        transformed_coordinate_arrays.append(sum(axis_terms) + axis_translation)
+    return transformed_coordinate_arrays
 
 
 def sample_nearest(

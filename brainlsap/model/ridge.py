@@ -158,7 +158,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         participant_ids = check_groups(groups, len(X), "the left-out scores")
         self._learn_prior(y, self.class_prior, is_balanced=True)
         uses_connectome = any(classifier.scales != "none" for classifier in classifiers)
-        diffusion_terms, B = self._learn_terms_and_basis(
+        term_scan_column_array, B = self._learn_terms_and_basis(
             X,
             participant_ids,
             warns_of_empty=uses_connectome and self.connectome is None,
@@ -168,7 +168,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         person_codes = np.unique(participant_ids, return_inverse=True)[1]
         scan_weights = _compute_scan_weights(class_codes, person_codes)
         evidence = LogEvidence(
-            diffusion_terms, scan_targets, scan_weights, self.n_features_, B
+            term_scan_column_array, scan_targets, scan_weights, self.n_features_, B
         )
         richest_model_index = max(
             NESTED_MODELS.index(_name_richest_model(classifier.scales))
@@ -235,8 +235,8 @@ class LSAPRidgeClassifier(PackedClassifier):
             "region",
             warns_of_empty=warns_of_empty,
         )
-        scan_terms = self._compute_scan_terms(X, connectomes, features)
-        return scan_terms, term_basis(self.max_scale)
+        term_scan_column_array = self._compute_scan_terms(X, connectomes, features)
+        return term_scan_column_array, term_basis(self.max_scale)
 
     def _compute_packed_scan_terms(self, X: np.ndarray | PackedScans) -> np.ndarray:
         """Return the terms of packed scans."""
@@ -263,10 +263,12 @@ class LSAPRidgeClassifier(PackedClassifier):
                 return packed_scans.terms[1]
         scaled_features = self.scaler_.apply(features)
         B = term_basis(self.max_scale)
-        scan_terms = diffusion_terms(connectomes, scaled_features, self.preparation_, B)
+        term_scan_column_array = diffusion_terms(
+            connectomes, scaled_features, self.preparation_, B
+        )
         if packed_scans is not None:
-            packed_scans.terms = terms_key, scan_terms
-        return scan_terms
+            packed_scans.terms = terms_key, term_scan_column_array
+        return term_scan_column_array
 
     @threadpool_limits.wrap(limits=1)
     def refit_scales(
@@ -322,8 +324,10 @@ class LSAPRidgeClassifier(PackedClassifier):
         With ordered classes or two, one column: the expected class number.
         """
         check_is_fitted(self, "coefficients_")
-        scan_terms = self._compute_packed_scan_terms(X)
-        target_scores = np.tensordot(scan_terms, self.coefficients_, ((0, 2), (0, 1)))
+        term_scan_column_array = self._compute_packed_scan_terms(X)
+        target_scores = np.tensordot(
+            term_scan_column_array, self.coefficients_, ((0, 2), (0, 1))
+        )
         return target_scores + self.intercept_
 
     @threadpool_limits.wrap(limits=1)
@@ -339,8 +343,10 @@ class LSAPRidgeClassifier(PackedClassifier):
         array of shape (n_scans, n_rois, n_targets)
         """
         check_is_fitted(self, "coefficients_")
-        scan_terms = self._compute_packed_scan_terms(X)
-        column_contributions = np.einsum("tsc,tck->sck", scan_terms, self.coefficients_)
+        term_scan_column_array = self._compute_packed_scan_terms(X)
+        column_contributions = np.einsum(
+            "tsc,tck->sck", term_scan_column_array, self.coefficients_
+        )
         contribution_shape = (
             len(column_contributions),
             self.n_rois_,

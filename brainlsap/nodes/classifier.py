@@ -935,12 +935,12 @@ def run_nodes(
     return pd.DataFrame([row_by_run_key[run_key] for run_key in run_keys])
 
 
-def summarize_nodes(runs: pd.DataFrame) -> pd.DataFrame:
+def summarize_nodes(run_table: pd.DataFrame) -> pd.DataFrame:
     """Return mean, sample standard deviation and maximum of runs over seeds.
 
     Parameters
     ----------
-    runs : DataFrame
+    run_table : DataFrame
         From :func:`run_nodes`.
 
     Returns
@@ -948,7 +948,7 @@ def summarize_nodes(runs: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         One row a data set, split, model, variant and options; sd is NaN of one seed.
     """
-    run_groups = runs.groupby(_ABOUT[:-1], sort=False)
+    run_groups = run_table.groupby(_ABOUT[:-1], sort=False)
     return run_groups.agg(
         seeds=("test", "size"),
         validation=("validation", "mean"),

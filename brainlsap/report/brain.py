@@ -657,9 +657,9 @@ def plot_effects(
     }
     drawn_atlas: Any = atlas or evaluation.cohort
     effects_figure: Any = plot_regions(map_table, drawn_atlas, **options)
-    reference_class = evaluation.cohort.classes[0]
+    reference_class_name = evaluation.cohort.classes[0]
     color_note = (
-        f"Blue is lower and red is higher than {reference_class}. "
+        f"Blue is lower and red is higher than {reference_class_name}. "
         f"Colours end at ±{color_limit:g}"
     )
     if largest_difference > color_limit:

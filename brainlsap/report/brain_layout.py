@@ -848,10 +848,10 @@ def _make_view_grid(
     """Place views on these lines, as large as the space allows."""
     view_names, view_line_numbers = list(picture_by_view), np.array(line_numbers)
     n_lines = view_line_numbers[-1] + 1
-    is_side_view = np.array(
+    side_view_mask = np.array(
         [view_name.startswith(SIDE_VIEWS) for view_name in view_names]
     )
-    view_heights = np.where(is_side_view, SIDE_VIEW_SCALE, 1.0)
+    view_heights = np.where(side_view_mask, SIDE_VIEW_SCALE, 1.0)
     subcortex_scale = SUBCORTEX_SCALE if n_maps < 3 else LOW_SUBCORTEX_SCALE
     view_heights[np.array(view_names) == "subcortex"] = subcortex_scale
     aspect_ratios = [

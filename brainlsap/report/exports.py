@@ -268,7 +268,7 @@ def _make_nifti_by_file_name(
 
     label_path = label_image.path
     has_known_labels = atlas.folder or (atlas.regions["freesurfer_id"] > 0).any()
-    if not has_known_labels and label_image.is_region_order:
+    if not has_known_labels and label_image.is_named_by_order:
         raise ParameterError(
             f"{label_path}: the regions of the labels are unknown. Write a table with "
             "the columns index and name. Save the table in the folder of the image, "

@@ -443,9 +443,9 @@ def difference_title_by_column(evaluation: Evaluation) -> dict[str, str]:
         for other_class in evaluation.cohort.classes
         if other_class not in compared_classes
     ]
-    reference_class = uncompared_classes[0] if uncompared_classes else "reference"
+    reference_class_name = uncompared_classes[0] if uncompared_classes else "reference"
     return {
-        f"d_{class_name}": f"{class_name} \N{MINUS SIGN} {reference_class}"
+        f"d_{class_name}": f"{class_name} \N{MINUS SIGN} {reference_class_name}"
         for class_name in compared_classes
     }
 
@@ -1079,7 +1079,7 @@ def list_test_notes(evaluation: Evaluation) -> list[str]:
     if region_test_table is None:
         return []
     cohort = evaluation.cohort
-    reference_class = cohort.classes[0]
+    reference_class_name = cohort.classes[0]
     sentences = [
         "The intervals are not corrected for the number of regions. A contrast has no "
         "interval if the interval of the effect includes 0, because the direction of "
@@ -1088,9 +1088,9 @@ def list_test_notes(evaluation: Evaluation) -> list[str]:
     if len(cohort.classes) > 2:
         sentences.append(
             f"The test concerns {_comparison_text(evaluation)}, not pairs of classes. "
-            f"Differences of single classes from {reference_class} have no corrected "
-            "tests. No test compares classes in how much they differ from "
-            f"{reference_class}."
+            f"Differences of single classes from {reference_class_name} have no "
+            "corrected tests. No test compares classes in how much they differ from "
+            f"{reference_class_name}."
         )
     if (evaluation.settings.get("steps") or {}).get("regress_out"):
         sentences.append(CURVE_NOTE)

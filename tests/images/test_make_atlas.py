@@ -10,7 +10,7 @@ from brainlsap.cli import main
 from brainlsap.data.row_order import find_bundled_atlas, row_orders
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.images import make_atlas
-from brainlsap.images.parcellation import recognize_labels
+from brainlsap.images.parcellation import recognize_label_names
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ def test_full_names_of_a_table_are_those_of_reports(tmp_path, image, write):
     assert atlas.full_names[1:] == ("left Heschl's gyrus", "vermis")
     assert atlas.match(["left Heschl's gyrus", "HR", "Vermis"]).tolist() == [1, 0, 2]
     assert atlas.cortex.tolist() == [True, True, False]  # V says it by its full name
-    assert recognize_labels([7, 9, 30], atlas)[0] == {7: "HL", 9: "HR", 30: "V"}
-    assert recognize_labels([1, 2, 3], atlas) is None  # not by position
+    assert recognize_label_names([7, 9, 30], atlas)[0] == {7: "HL", 9: "HR", 30: "V"}
+    assert recognize_label_names([1, 2, 3], atlas) is None  # not by position
 
 
 @pytest.mark.parametrize("name", [*LABELS, "a.xlsx"])

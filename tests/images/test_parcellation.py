@@ -9,7 +9,7 @@ from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameErro
 from brainlsap.images.parcellation import (
     NON_ATLAS_NODES,
     match_label_image,
-    read_label_table,
+    read_name_by_label,
 )
 
 NUMBERS = [1101, 1102, 1103, 2101, 2102, 2103, 18]
@@ -33,10 +33,10 @@ def test_freesurfer_numbers_are_regions_and_the_rest_is_known(tmp_path, tiny):
     assert {n: tiny.names[p] for n, p in image.region_index_by_label.items()} == dict(
         zip(NUMBERS, tiny.names, strict=True)
     )
-    beside = image.find_labels(NON_ATLAS_NODES)
+    beside = image.find_label_numbers(NON_ATLAS_NODES)
     assert [image.name_by_label[n] for n in beside] == ["Left-Cerebellum-Cortex"]
     assert image.notes == ("the labels were read as the label numbers of FreeSurfer",)
-    assert image.voxel_counts[18] == 2
+    assert image.label_voxel_counts[18] == 2
 
 
 def test_nodes_of_labelconvert_and_order_of_the_atlas(tmp_path):
@@ -99,7 +99,7 @@ def test_a_table_names_labels(tmp_path, tiny):
 
 def test_a_table_of_mrtrix_has_two_names_and_bids_lies_beside(tmp_path, tiny):
     (tmp_path / "fs.txt").write_text("3  L.A  lh_a  10 20 30 255\n")
-    assert read_label_table(tmp_path / "fs.txt", tiny) == {3: "lh_a"}
+    assert read_name_by_label(tmp_path / "fs.txt", tiny) == {3: "lh_a"}
     path = save(tmp_path / "sub-01_dseg.nii.gz", whole(range(8)))
     rows = "".join(f"{k}\t{n}\n" for k, n in enumerate(tiny.names[::-1], 1))
     (tmp_path / "sub-01_dseg.tsv").write_text("index\tname\n" + rows)
@@ -194,5 +194,5 @@ def test_a_list_may_begin_at_label_0_and_is_refused(tiny):
     """nilearn's lists of labels begin with that of label 0."""
     names = [b"Background", *(name.encode() for name in tiny.names)]
     with pytest.raises(ParameterError, match=r"dict\(enumerate.* got list"):
-        read_label_table(names, tiny)
-    assert read_label_table(dict(enumerate(names)), tiny)[1] == tiny.names[0]
+        read_name_by_label(names, tiny)
+    assert read_name_by_label(dict(enumerate(names)), tiny)[1] == tiny.names[0]

@@ -85,7 +85,7 @@ def lines_of(path):
     return [
         one.points[a:b]
         for one in read_streamlines(path)
-        for a, b in zip(one.starts, one.stops, strict=True)
+        for a, b in zip(one.start_rows, one.stop_rows, strict=True)
     ]
 
 
@@ -111,11 +111,11 @@ def test_lengths_are_sums_of_steps_each_by_itself(tmp_path):
         sum(np.linalg.norm(np.subtract(b, a, dtype=float)) for a, b in pairwise(x))
         for x in lines[1:]
     ]
-    np.testing.assert_allclose(block.lengths, slow, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(block.lengths_mm, slow, rtol=1e-12, atol=1e-12)
     points = np.array([[1, 0, 0], [2e30, 0, 0], [0, 3, 4], [0, 6, 8], [0, 6, 9]])
     bounds = np.array([0, 2, 2, 5]), np.array([2, 2, 5, 5])
     block = StreamlineBlock(points, *bounds)
-    np.testing.assert_allclose(block.lengths, [2e30, 0.0, 6.0, 0.0], rtol=1e-12)
+    np.testing.assert_allclose(block.lengths_mm, [2e30, 0.0, 6.0, 0.0], rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", WRITERS)

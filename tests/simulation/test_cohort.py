@@ -11,8 +11,8 @@ from brainlsap.exceptions import ParameterError, RegionNameError
 from brainlsap.simulation import (
     DEMOGRAPHICS,
     STAGES,
-    compute_n_people_by_share,
     make_cohort,
+    split_people_by_shares,
 )
 
 
@@ -137,7 +137,7 @@ def test_an_atlas_without_centroids_is_refused():
 
 def test_divide_is_complete_and_close_to_the_shares():
     paper = [numbers[0] for numbers in DEMOGRAPHICS.values()]
-    assert compute_n_people_by_share(1385, paper).tolist() == [345, 186, 461, 231, 162]
-    assert compute_n_people_by_share(17, paper).sum() == 17
-    assert compute_n_people_by_share(5, paper).tolist() == [1] * 5
-    assert compute_n_people_by_share(4, [0.5, 0.0, 0.5]).tolist() == [2, 0, 2]
+    assert split_people_by_shares(1385, paper).tolist() == [345, 186, 461, 231, 162]
+    assert split_people_by_shares(17, paper).sum() == 17
+    assert split_people_by_shares(5, paper).tolist() == [1] * 5
+    assert split_people_by_shares(4, [0.5, 0.0, 0.5]).tolist() == [2, 0, 2]
