@@ -49,11 +49,11 @@ from brainlsap.evaluation.confounds import _KNOT_QUANTILES, compute_cubic_curve
 from brainlsap.evaluation.cross_validation import configure_model_for_cohort
 from brainlsap.evaluation.region_tests import (
     RegionTestValues,
-    _tabulate_associations,
+    _make_association_table,
     compute_contrast_p_values,
     compute_family_wise_p_values,
+    compute_permuted_statistics,
     make_region_test_values,
-    permute_statistics,
     standardize_statistics,
 )
 from brainlsap.evaluation.splits import list_person_blocks, permute_labels
@@ -83,7 +83,7 @@ def compute_statistics(
     """Return what compare_regions computes, without intervals and differences."""
     prepared = make_region_test_values(cohort, steps or Deconfounder())
     rng = np.random.default_rng(seed)
-    statistics = permute_statistics(prepared, N_PERMUTATIONS, rng)
+    statistics = compute_permuted_statistics(prepared, N_PERMUTATIONS, rng)
     z = standardize_statistics(statistics.contrasts)
     return RegionStatistics(
         effect=statistics.effects[0],
@@ -638,7 +638,7 @@ def describe_people(
         person_scan_counts=np.ones_like(people),
         is_ordered=is_ordered,
     )
-    return _tabulate_associations(values)
+    return _make_association_table(values)
 
 
 def intervals(options: argparse.Namespace) -> Iterator[tuple[str, str]]:

@@ -32,7 +32,7 @@ from brainlsap.model import LSAPClassifier, LSAPRidgeClassifier
 from brainlsap.model.evidence import (
     LogEvidence,
     diffusion_terms,
-    fit_nested_models,
+    fit_scales_by_nested_model,
     term_basis,
 )
 from brainlsap.model.scale_sampler import sample_scales
@@ -71,7 +71,7 @@ def coverage(_: argparse.Namespace) -> tuple[str, str]:
             ] @ rng.normal(size=50)
             t = signal / signal.std() + noise * rng.normal(size=n_scans)
             evidence = LogEvidence(terms, t[:, None], u, 1, term_basis(MAX_SCALE))
-            fit = fit_nested_models(evidence, "regions", MAX_SCALE)["regions"]
+            fit = fit_scales_by_nested_model(evidence, "regions", MAX_SCALE)["regions"]
             fits = [fit]
             fits += [sample_scales(evidence, fit, n, MAX_SCALE, rng) for n in (30, 200)]
             for name, one in zip(inside, fits, strict=True):
@@ -219,7 +219,7 @@ def times(options: argparse.Namespace) -> tuple[str, str]:
 
     def fit_scales(n_draws: int) -> None:
         evidence = LogEvidence(terms, codes, np.ones(len(y)), 1, term_basis(MAX_SCALE))
-        fit = fit_nested_models(evidence, "regions", MAX_SCALE)["regions"]
+        fit = fit_scales_by_nested_model(evidence, "regions", MAX_SCALE)["regions"]
         if n_draws:
             sample_scales(evidence, fit, n_draws, MAX_SCALE, rng)
 

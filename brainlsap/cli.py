@@ -790,7 +790,7 @@ def _print_data_warnings(
     quality_table = brainlsap.data.quality_table(cohort)
     unusual_lines = _list_unusual_scan_lines(quality_table)
     error_lines = _list_audit_lines(
-        brainlsap.evaluation.leakage.tabulate_errors_without_folds(cohort)
+        brainlsap.evaluation.leakage.make_error_table_without_folds(cohort)
     )
     if not (error_lines or unusual_lines):
         return

@@ -2,7 +2,8 @@
 
 The card in a model file says what the model is, on whom it was trained, and its scores.
 It names no person. To refuse people of the training in a test, the file also holds
-keyed hashes of their ids and data (:func:`hash_people`, :func:`list_hashes_by_scan`).
+keyed hashes of their ids and data (:func:`list_person_hashes`,
+:func:`list_hashes_by_scan`).
 """
 
 import hashlib
@@ -97,9 +98,9 @@ __all__ = [
     "card_text",
     "contribution_table",
     "fit_model",
-    "hash_people",
     "hash_person",
     "list_hashes_by_scan",
+    "list_person_hashes",
     "make_model_card",
     "predict_people",
     "read_new_people",
@@ -313,7 +314,7 @@ def _make_training_hash_record(cohort: Cohort) -> dict[str, Any]:
     scan_hash_lists = list_hashes_by_scan(cohort.features, connectomes, salt)
     return {
         "salt": salt,
-        "ids": hash_people(cohort.groups, salt),
+        "ids": list_person_hashes(cohort.groups, salt),
         "scans": sorted(
             {scan_hash for scan_hashes in scan_hash_lists for scan_hash in scan_hashes}
         ),
@@ -1334,7 +1335,7 @@ def hash_person(person_id: str, salt: str) -> str:
     )
 
 
-def hash_people(person_ids: Iterable[str], salt: str) -> list[str]:
+def list_person_hashes(person_ids: Iterable[str], salt: str) -> list[str]:
     """Return the hashes of participant ids (:func:`hash_person`), sorted, each once."""
     return sorted({hash_person(person_id, salt) for person_id in person_ids})
 

@@ -54,7 +54,7 @@ from brainlsap.model.prediction_sets import (
     predict_set_membership,
     rebalance_scores,
 )
-from brainlsap.prediction import REMARKS, SET_COLUMN, hash_people
+from brainlsap.prediction import REMARKS, SET_COLUMN, list_person_hashes
 from brainlsap.report import (
     export_maps,
     list_methods_paragraphs,
@@ -199,7 +199,10 @@ def test_the_file_names_nobody_of_the_training(model, sites, tmp_path):
     content = save_model(model, tmp_path / "model").read_bytes()
     assert not any(person.encode() in content for person in set(sites[1].groups))
     salt = model.origin_.facts["people"]["salt"]
-    assert hash_people(sites[1].groups, salt) == model.origin_.facts["people"]["ids"]
+    assert (
+        list_person_hashes(sites[1].groups, salt)
+        == model.origin_.facts["people"]["ids"]
+    )
 
 
 def test_the_column_of_the_labels_is_no_covariate(model, sites):

@@ -305,7 +305,7 @@ def nested_model_table(
         were not run, or failed.
     """
     check_at_least("n_draws", n_draws, 1)
-    accuracy_table = _tabulate_accuracy_contributions(evaluation)
+    accuracy_table = _make_accuracy_contribution_table(evaluation)
     ridge_names = [
         ridge_name for ridge_name in NESTED_RIDGES if ridge_name in accuracy_table
     ]
@@ -408,7 +408,7 @@ def compare_by_person(
     check_at_least("n_draws", n_draws, 1)
     reference = reference or evaluation.models[0]
     check_choice("reference", reference, evaluation.models)
-    accuracy_table = _tabulate_accuracy_contributions(evaluation)
+    accuracy_table = _make_accuracy_contribution_table(evaluation)
     other_model_names = [
         other_name for other_name in evaluation.models if other_name != reference
     ]
@@ -519,7 +519,7 @@ def _compute_exchange_test_by_column(
     }
 
 
-def _tabulate_accuracy_contributions(evaluation: Evaluation) -> pd.DataFrame:
+def _make_accuracy_contribution_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return the contribution of each person (row) to each model's balanced accuracy.
 
     Models with a failed fit have no column.

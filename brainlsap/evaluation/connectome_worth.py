@@ -296,7 +296,7 @@ def connectome_gain(
         draw_gains_by_connectome.setdefault(connectome_name, []).append(
             gain_computation.compute_gain(diffused_column_arrays)
         )
-    return ConnectomeGain(_tabulate_gains(draw_gains_by_connectome, gain_computation))
+    return ConnectomeGain(_make_gain_table(draw_gains_by_connectome, gain_computation))
 
 
 def _learn_preparation(
@@ -1099,7 +1099,7 @@ class _OwnValueModel:
         return predicted_targets
 
 
-def _tabulate_gains(
+def _make_gain_table(
     draw_gains_by_connectome: dict[str, list[_Gain]], gain_computation: _GainComputation
 ) -> pd.DataFrame:
     """Return the table of :class:`ConnectomeGain`."""

@@ -860,7 +860,7 @@ def _fit_and_tabulate_fold(
                 fit_seconds = (
                     deconfound_seconds + ridge_seconds + predict_start - fit_start
                 )
-                class_prediction_table = _tabulate_predictions(
+                class_prediction_table = _make_prediction_table(
                     model, packed_test_scans, class_names, test_scan_table
                 )
                 predict_seconds = time.perf_counter() - predict_start
@@ -984,7 +984,7 @@ def _make_model_input(model: Any, packed_scans: PackedScans) -> Any:
     return np.asarray(packed_scans)
 
 
-def _tabulate_predictions(
+def _make_prediction_table(
     model: Any,
     packed_scans: PackedScans,
     cohort_class_names: tuple[str, ...],

@@ -367,7 +367,7 @@ def audit(
     return _make_finding_table(audit_findings)
 
 
-def tabulate_errors_without_folds(cohort: Cohort) -> pd.DataFrame:
+def make_error_table_without_folds(cohort: Cohort) -> pd.DataFrame:
     """Return the rows of :func:`audit` that are errors for some folds of a cohort.
 
     Duplicate scans are errors even if some folds keep them together, because other

@@ -177,7 +177,7 @@ def _compute_mean_recall(
     return float(np.mean(class_recalls))
 
 
-def learn_covariate_columns(
+def learn_coding_by_covariate_column(
     covariate_table: pd.DataFrame, y: np.ndarray
 ) -> dict[str, Any]:
     """Learn to code every column but keys, renamed labels and free text."""
@@ -579,7 +579,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
     ) -> "TunedLinearClassifier":
         """Tune on inner folds of X (packed), then fit on all scans."""
         if self.reads == "covariates":
-            self.design_ = learn_covariate_columns(covariates, y)
+            self.design_ = learn_coding_by_covariate_column(covariates, y)
         y, input_matrix = np.asarray(y).astype(str), self._read_inputs(X, covariates)
         # With one shared connectome the edges are constant: no span to rotate onto.
         input_kind = self.reads if np.ptp(input_matrix, axis=0).any() else "nothing"
@@ -1095,7 +1095,7 @@ class ModelRegistry(MutableMapping[str, ModelEntry]):
             model_entry.check(model_name)
         self._entries = entry_by_model
 
-    def _map_names_to_entries(self) -> dict[str, ModelEntry]:
+    def _make_entry_by_name(self) -> dict[str, ModelEntry]:
         from brainlsap.model import NETWORKS
 
         network_entry_by_title = {
@@ -1132,7 +1132,7 @@ class ModelRegistry(MutableMapping[str, ModelEntry]):
         """Return an entry."""
         if model_name in self._entries:
             return self._entries[model_name]
-        return self._map_names_to_entries()[model_name]
+        return self._make_entry_by_name()[model_name]
 
     def __setitem__(self, model_name: str, model_entry: ModelEntry) -> None:
         """Add a model; raise where its entry is incomplete."""
@@ -1145,11 +1145,11 @@ class ModelRegistry(MutableMapping[str, ModelEntry]):
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names."""
-        return iter(self._map_names_to_entries())
+        return iter(self._make_entry_by_name())
 
     def __len__(self) -> int:
         """Return the number of models."""
-        return len(self._map_names_to_entries())
+        return len(self._make_entry_by_name())
 
 
 RANDOM_CONNECTOME_RIDGE = "LSAP-R with shuffled edges"

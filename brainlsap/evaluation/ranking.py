@@ -31,8 +31,8 @@ from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.region_tests import (
     RegionTestValues,
     add_planted_regions,
+    compute_permuted_statistics,
     make_region_test_values,
-    permute_statistics,
     standardize_statistics,
 )
 from brainlsap.evaluation.results import Evaluation, check_evaluation_given
@@ -548,7 +548,7 @@ def _compute_effects_and_contrasts(
     region_test_values: RegionTestValues, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return effects, and contrasts standardised over permutations, of some people."""
-    permuted_statistics = permute_statistics(
+    permuted_statistics = compute_permuted_statistics(
         region_test_values, FEWEST_PERMUTATIONS, rng
     )
     return permuted_statistics.effects[0], standardize_statistics(

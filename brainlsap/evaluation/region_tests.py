@@ -270,9 +270,11 @@ def compare_regions(
             "feature": np.tile(list(cohort.feature_names), cohort.n_rois),
         }
     )
-    region_table = region_table.join(_tabulate_associations(region_test_values))
+    region_table = region_table.join(_make_association_table(region_test_values))
     rng = np.random.default_rng(random_state)
-    permuted_statistics = permute_statistics(region_test_values, n_permutations, rng)
+    permuted_statistics = compute_permuted_statistics(
+        region_test_values, n_permutations, rng
+    )
     region_table["p_effect"] = compute_family_wise_p_values(permuted_statistics.effects)
     region_table["contrast_z"] = standardize_statistics(permuted_statistics.contrasts)[
         0
@@ -520,7 +522,7 @@ def compute_covariate_residuals(
     return value_matrix - covariate_design @ covariate_slopes
 
 
-def permute_statistics(
+def compute_permuted_statistics(
     region_test_values: RegionTestValues, n_permutations: int, rng: np.random.Generator
 ) -> PermutedStatistics:
     r"""Return statistics of the labels and of permuted labels.
@@ -746,7 +748,7 @@ def _correlate_with_classes(
     return correlation_matrix
 
 
-def _tabulate_associations(region_test_values: RegionTestValues) -> pd.DataFrame:
+def _make_association_table(region_test_values: RegionTestValues) -> pd.DataFrame:
     """Return effect and contrast of every value, with intervals and F."""
     value_matrix, contrasts = (
         region_test_values.value_matrix,

@@ -159,11 +159,11 @@ def make_splits(
             repeat_number,
         )
         fold_numbers_by_scan = person_fold_numbers[person_codes]
-        splits += _make_splits_by_fold(fold_numbers_by_scan, range(n_folds))
+        splits += _make_fold_splits(fold_numbers_by_scan, range(n_folds))
     return tuple(splits)
 
 
-def _make_splits_by_fold(
+def _make_fold_splits(
     fold_labels_by_scan: np.ndarray, fold_labels: Iterable
 ) -> list[Split]:
     """Return the rows outside and inside each fold."""
@@ -357,7 +357,7 @@ def leave_one_out_splits(
         )
     test_index_arrays = [
         test_index
-        for _, test_index in _make_splits_by_fold(site_series.to_numpy(), site_names)
+        for _, test_index in _make_fold_splits(site_series.to_numpy(), site_names)
     ]
     train_index_arrays = [
         np.flatnonzero(~np.isin(groups, groups[test_index]))
@@ -415,9 +415,7 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
                 "repeat."
             )
         fold_labels_by_scan = fold_by_scan.loc[list(scans)].to_numpy()
-        splits += _make_splits_by_fold(
-            fold_labels_by_scan, repeat_table["fold"].unique()
-        )
+        splits += _make_fold_splits(fold_labels_by_scan, repeat_table["fold"].unique())
     return tuple(splits)
 
 

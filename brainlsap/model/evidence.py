@@ -556,7 +556,7 @@ class _ScalePosterior:
         )
 
 
-def fit_nested_models(
+def fit_scales_by_nested_model(
     evidence: LogEvidence, richest_model_name: str, max_scale: float
 ) -> dict[str, ScaleFit]:
     """Fit all nested models up to the richest, each from the one before.

@@ -27,7 +27,7 @@ from brainlsap.model.evidence import (
     ScaleFit,
     class_targets,
     diffusion_terms,
-    fit_nested_models,
+    fit_scales_by_nested_model,
     refit_scales,
     term_basis,
 )
@@ -174,7 +174,7 @@ class LSAPRidgeClassifier(PackedClassifier):
             NESTED_MODELS.index(_name_richest_model(classifier.scales))
             for classifier in classifiers
         )
-        scale_fit_by_model = fit_nested_models(
+        scale_fit_by_model = fit_scales_by_nested_model(
             evidence, NESTED_MODELS[richest_model_index], self.max_scale
         )
         value_by_attribute, is_sampled = vars(self).copy(), False

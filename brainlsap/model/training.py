@@ -315,7 +315,7 @@ def _draw_validation_splits(
     return splits
 
 
-def train_network(
+def train_network_run(
     make_network: Callable[[], GraphNetwork],
     train_batch_and_codes: BatchAndCodes,
     validation_batch_and_codes: BatchAndCodes | None,
@@ -532,7 +532,7 @@ def _train_single_run(
     statistics_batch_and_codes = (
         train_batch_and_codes
         if network.reads_terms
-        else _select_evenly_spread_scans(train_batch_and_codes)
+        else _select_evenly_spread_batch(train_batch_and_codes)
     )
     training_history, best_state_dict = History(), network.state_dict()
     snapshots: list[NetworkSnapshot] = []
@@ -600,7 +600,7 @@ def _copy_state_dict(network: GraphNetwork) -> dict[str, Tensor]:
     }
 
 
-def _select_evenly_spread_scans(batch_and_codes: BatchAndCodes) -> BatchAndCodes:
+def _select_evenly_spread_batch(batch_and_codes: BatchAndCodes) -> BatchAndCodes:
     """Return at most `MAX_STEP_SCANS` scans, evenly spread over the rows."""
     batch, class_codes = batch_and_codes
     n_scans = len(class_codes)
@@ -635,7 +635,7 @@ def _training_fault_text(
     logits = _compute_logits(
         network,
         train_batch_and_codes,
-        _select_evenly_spread_scans(train_batch_and_codes)[0],
+        _select_evenly_spread_batch(train_batch_and_codes)[0],
     ).double()
     if not bool(torch.isfinite(logits).all()):
         return _DIVERGED
@@ -734,7 +734,7 @@ def train_validated_runs(
         validation_batch_and_codes = (
             selected_batch_and_codes if len(selected_batch_and_codes[1]) else None
         )
-        training_run = train_network(
+        training_run = train_network_run(
             make_network,
             train_batch_and_codes,
             validation_batch_and_codes,

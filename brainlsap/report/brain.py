@@ -251,7 +251,9 @@ def plot_regions(
                     "of regions."
                 )
                 for view_name in _expand_view_names(views, list(GLASS_VIEWS)):
-                    picture_by_view[view_name] = _make_glass_picture(atlas, view_name)
+                    picture_by_view[view_name] = _make_glass_view_picture(
+                        atlas, view_name
+                    )
                 min_view_height_mm = MARKER_VIEW_SCALE * MIN_VIEW_HEIGHT
             figure_layout = make_figure_layout(
                 picture_by_view,
@@ -1138,7 +1140,7 @@ def _list_glass_outlines_and_colors(
     return outline_shapes, edge_colors
 
 
-def _make_glass_picture(atlas: Atlas, view_name: str) -> ViewPicture:
+def _make_glass_view_picture(atlas: Atlas, view_name: str) -> ViewPicture:
     """Return the markers that a view of the glass brain shows."""
     centroids = atlas.coordinates
     projection_name, x_range, y_range = GLASS_VIEWS[view_name]

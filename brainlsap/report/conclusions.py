@@ -1187,7 +1187,7 @@ def judge_covariates(
         return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
     if chance_conclusion.answer != YES:
         sentence = _covariate_differences_sentence(finding_table)
-        if not _select_warning_rows(finding_table).empty:
+        if not _select_warning_table(finding_table).empty:
             sentence = _covariate_findings_text(finding_table)
         return Conclusion(
             question_text,
@@ -1228,7 +1228,7 @@ def _judge_by_audit(
         "The leakage audit gave no warning, but it cannot exclude that these variables "
         "explain the score."
     )
-    if not _select_warning_rows(finding_table).empty:
+    if not _select_warning_table(finding_table).empty:
         label = POSSIBLY
         reason = "Something other than the brain may explain the score."
     sentence = _covariate_findings_text(finding_table)
@@ -1252,7 +1252,7 @@ def _judge_by_comparison(
         return replace(audit_conclusion, reason=reason, label=POSSIBLY)
     modelled_covariate_names = evaluation.settings["covariates"]
     absent_covariates = _list_unmodelled_covariates(
-        _select_warning_rows(finding_table), modelled_covariate_names
+        _select_warning_table(finding_table), modelled_covariate_names
     )
     if absent_covariates:
         names_text = join_with_and(absent_covariates)
@@ -1304,7 +1304,7 @@ def _join_with_or(names_to_join: Sequence[str]) -> str:
     return f"{', '.join(names_to_join[:-1])} or {names_to_join[-1]}"
 
 
-def _select_warning_rows(finding_table: pd.DataFrame | None) -> pd.DataFrame:
+def _select_warning_table(finding_table: pd.DataFrame | None) -> pd.DataFrame:
     """Return the warnings among findings; an empty table without findings."""
     if finding_table is None:
         return pd.DataFrame()
@@ -1315,7 +1315,7 @@ def _covariate_findings_text(finding_table: pd.DataFrame | None) -> str:
     """Return the warnings of the audit on covariates, or else its first notes."""
     if finding_table is None:
         return ""
-    finding_texts = list(_select_warning_rows(finding_table)["finding"])
+    finding_texts = list(_select_warning_table(finding_table)["finding"])
     if not finding_texts:
         finding_texts = list(finding_table["finding"])[:N_COVARIATES]
     return capitalize_first_letter(f"{'; '.join(finding_texts)}.")
@@ -1445,7 +1445,7 @@ def _list_known_covariates(evaluation: Evaluation) -> list[str]:
         if demographics.find_covariate_series(evaluation.cohort.table, covariate_name)
         is not None
     ]
-    warning_table = _select_warning_rows(_covariate_finding_table(evaluation))
+    warning_table = _select_warning_table(_covariate_finding_table(evaluation))
     # Results of old versions have no column of covariates.
     warned_columns = list(warning_table.get("covariate", ()))
     return known_covariates + [
@@ -2381,7 +2381,7 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
     if audit_table is None:
         cautions.append("No leakage audit was made.")
     else:
-        warning_table = _select_warning_rows(audit_table)
+        warning_table = _select_warning_table(audit_table)
         is_covariate_finding = (
             warning_table["check"] == CheckKey.COVARIATE_PREDICTS_LABEL
         )

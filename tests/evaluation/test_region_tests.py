@@ -21,8 +21,8 @@ from brainlsap.evaluation.region_tests import (
     compute_contrast_p_values,
     compute_family_wise_p_values,
     compute_neighbor_means,
+    compute_permuted_statistics,
     make_region_test_values,
-    permute_statistics,
     standardize_statistics,
 )
 from brainlsap.evaluation.splits import list_person_blocks
@@ -156,7 +156,7 @@ def test_effects_and_contrasts_are_those_of_loops(names):
     assert sorted({*n_scans}) == [1, 2]
     orders = draw_orders(np.arange(n_people), n_scans, 9, 3)
     prepared = make_region_test_values(cohort, steps)
-    statistics = permute_statistics(prepared, 9, np.random.default_rng(3))
+    statistics = compute_permuted_statistics(prepared, 9, np.random.default_rng(3))
     signs = np.zeros(N_ROIS)
     for row, order in enumerate(orders):
         for region in range(N_ROIS):
@@ -348,7 +348,7 @@ def test_labels_that_change_move_between_people_with_as_many_scans():
     people = ["a", "a", "b", "b", "c", "c", "d", "e", "f", "f", "g"]
     cohort = draw_cohort(labels, people=people)
     prepared = make_region_test_values(cohort, Deconfounder())
-    effects = permute_statistics(prepared, 8, np.random.default_rng(2)).effects
+    effects = compute_permuted_statistics(prepared, 8, np.random.default_rng(2)).effects
     n_scans = np.array([people.count(person) for person in people])
     y = np.array([label == "AD" for label in labels], float)
     x = cohort.features[:, :, 0]
@@ -449,7 +449,7 @@ def test_intervals_of_effect_and_contrast_hold_the_truth(is_ordered):
         intercept = np.ones((n_people, 1))
         people = np.arange(n_people)
         contrasts = x - means
-        return region_tests._tabulate_associations(
+        return region_tests._make_association_table(
             RegionTestValues(
                 value_matrix=x,
                 contrasts=contrasts,

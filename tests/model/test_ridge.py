@@ -11,7 +11,7 @@ from brainlsap.model import NESTED_MODELS, LSAPRidgeClassifier
 from brainlsap.model.evidence import (
     LogEvidence,
     diffusion_terms,
-    fit_nested_models,
+    fit_scales_by_nested_model,
     term_basis,
 )
 from brainlsap.model.scale_sampler import sample_scales
@@ -96,8 +96,8 @@ def test_both_forms_agree(problem):
     one, other = (form.information(scale, 2.0) for form in forms)
     np.testing.assert_allclose(one, other, atol=1e-8)
     assert np.linalg.eigvalsh(one).min() > -1e-8
-    for name, fit in fit_nested_models(forms[0], "regions", 10.0).items():
-        again = fit_nested_models(forms[1], "regions", 10.0)[name]
+    for name, fit in fit_scales_by_nested_model(forms[0], "regions", 10.0).items():
+        again = fit_scales_by_nested_model(forms[1], "regions", 10.0)[name]
         assert fit.log_evidence == pytest.approx(again.log_evidence, abs=1e-3)
 
 
@@ -123,7 +123,7 @@ def test_classes_without_order_count_as_often_as_contrasts_hold_them(
         assert by_ridge == pytest.approx(expected[2])
     information = [e.information(scale, 2.7) for e in evidences]
     np.testing.assert_allclose(information[2], information[0], rtol=1e-8, atol=1e-10)
-    start = fit_nested_models(evidences[0], "regions", 10.0)["regions"]
+    start = fit_scales_by_nested_model(evidences[0], "regions", 10.0)["regions"]
     draws = [
         sample_scales(e, start, 3, 10.0, np.random.default_rng(0)) for e in evidences
     ]

@@ -17,7 +17,7 @@ from brainlsap.model.training import (
     are_networks_futile,
     make_inner_splits,
     make_network_choice,
-    train_network,
+    train_network_run,
     train_validated_runs,
 )
 from tests.model.conftest import draw_scans, settle
@@ -54,7 +54,7 @@ class Task:
 
     def run(self, *, watch=True, seed=0):
         validation = self.watch if watch else None
-        return train_network(self.make, self.learn, validation, self.settings, seed)
+        return train_network_run(self.make, self.learn, validation, self.settings, seed)
 
 
 @pytest.mark.parametrize("fused", [True, None])
@@ -312,13 +312,13 @@ def starts_of(scans, settings, is_decided=None):
 
 def test_every_start_has_its_own_seed_and_slice(scans, monkeypatch):
     seen = []
-    train = training.train_network
+    train = training.train_network_run
 
     def watching(make_network, learn, watch, settings, seed):
         seen.append((seed, len(learn[1]), 0 if watch is None else len(watch[1])))
         return train(make_network, learn, watch, settings, seed)
 
-    monkeypatch.setattr(training, "train_network", watching)
+    monkeypatch.setattr(training, "train_network_run", watching)
     batch, runs = starts_of(scans, settle(n_starts=3))
     assert len({seed for seed, *_ in seen}) == 3
     assert all(learn + watch == 32 and watch > 0 for _, learn, watch in seen)
