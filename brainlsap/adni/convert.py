@@ -164,22 +164,24 @@ def find_images(
     download_table = pd.DataFrame(image_tuples, columns=_FOUND_COLUMNS).assign(
         reason=omission_reasons
     )
-    is_misplaced_image = download_table["reason"] != ""
-    is_image_without_modality = download_table["modality"].isna() & ~is_misplaced_image
-    is_image_without_files = (
+    misplaced_image_mask = download_table["reason"] != ""
+    image_without_modality_mask = (
+        download_table["modality"].isna() & ~misplaced_image_mask
+    )
+    image_without_files_mask = (
         download_table["is_empty"].astype(bool)
-        & ~is_misplaced_image
-        & ~is_image_without_modality
+        & ~misplaced_image_mask
+        & ~image_without_modality_mask
     )
-    is_unusable_image = (
-        is_misplaced_image | is_image_without_modality | is_image_without_files
+    unusable_image_mask = (
+        misplaced_image_mask | image_without_modality_mask | image_without_files_mask
     )
-    image_table = download_table[~is_unusable_image].sort_values(
+    image_table = download_table[~unusable_image_mask].sort_values(
         "source", ignore_index=True
     )
     if image_table.empty:
         misplaced_table = download_table.loc[
-            is_misplaced_image, ["source", "reason"]
+            misplaced_image_mask, ["source", "reason"]
         ].head(3)
         raise CohortError(
             f"{folder}: the folder contains no image. Each image is expected in a "
@@ -194,19 +196,19 @@ def find_images(
         )
     acquisition_dates = parse_dates(image_table["day"])
     _write_fault_reasons(image_table, acquisition_dates)
-    is_faulty_image = image_table["reason"] != ""
-    if is_faulty_image.any() and not skip_faulty:
+    faulty_image_mask = image_table["reason"] != ""
+    if faulty_image_mask.any() and not skip_faulty:
         raise CohortError(
             f"{folder}: some images cannot be used. Correct the folders of these "
             f"images, or leave them out with {option_text('skip_faulty', True)}",
-            _describe_image_faults(image_table[is_faulty_image]),
+            _describe_image_faults(image_table[faulty_image_mask]),
         )
-    download_table.loc[is_image_without_files, "reason"] = "the image has no files"
-    download_table.loc[is_image_without_modality, "reason"] = (
+    download_table.loc[image_without_files_mask, "reason"] = "the image has no files"
+    download_table.loc[image_without_modality_mask, "reason"] = (
         "the description names no modality"
     )
     unused_table = pd.concat(
-        [download_table[is_unusable_image], image_table[is_faulty_image]],
+        [download_table[unusable_image_mask], image_table[faulty_image_mask]],
         ignore_index=True,
     )
     unused_table["scan_date"] = parse_dates(unused_table["day"]).dt.strftime("%Y-%m-%d")
@@ -215,15 +217,15 @@ def find_images(
         ". Name the modality of a description with "
         f"{option_text('modality', 'fdg=DESCRIPTION')}"
     )
-    for is_unused_image, cause_text, advice_text in (
-        (is_image_without_files, "they have no files", ""),
+    for unused_image_mask, cause_text, advice_text in (
+        (image_without_files_mask, "they have no files", ""),
         (
-            is_image_without_modality,
+            image_without_modality_mask,
             "their description names no modality",
             modality_advice,
         ),
     ):
-        unused_descriptions = download_table.loc[is_unused_image, "description"]
+        unused_descriptions = download_table.loc[unused_image_mask, "description"]
         if len(unused_descriptions):
             description_counts = unused_descriptions.value_counts().sort_index()
             counts_text = named_counts_text(description_counts.items())
@@ -250,8 +252,8 @@ def find_images(
                 f"{verb_form(n_absent_images, 'are')} not in the folder"
             )
     image_table, acquisition_dates = (
-        image_table[~is_faulty_image],
-        acquisition_dates[~is_faulty_image],
+        image_table[~faulty_image_mask],
+        acquisition_dates[~faulty_image_mask],
     )
     folder_id_pairs = zip(image_table["source"], image_table["image"], strict=True)
     scanner_names = [
@@ -287,11 +289,11 @@ def _write_fault_reasons(
 
 def _describe_image_faults(faulty_table: pd.DataFrame) -> list[str]:
     """Return a line for each reason why images cannot be used."""
-    is_duplicate_image = faulty_table.duplicated("image", keep=False)
+    duplicate_image_mask = faulty_table.duplicated("image", keep=False)
     reason_series = faulty_table["reason"]
     # The reason of a duplicate names its folders.
     reason_line_series = reason_series.where(
-        is_duplicate_image, faulty_table["source"] + ": " + reason_series
+        duplicate_image_mask, faulty_table["source"] + ": " + reason_series
     )
     return reason_line_series[~reason_series.duplicated()].tolist()
 
@@ -610,18 +612,18 @@ def import_adni(
         )
         visit_table = visit_table[~visit_table["is_faulty"].astype(bool)]
         modality_groups = pair_table.groupby(_VISIT_COLUMNS)["modality"]
-        has_required_modalities = modality_groups.transform(
+        complete_visit_mask = modality_groups.transform(
             lambda visit_modalities: set(require) <= set(visit_modalities)
         ).astype(bool)
         if n_incomplete := len(
-            pair_table.loc[~has_required_modalities, _VISIT_COLUMNS].drop_duplicates()
+            pair_table.loc[~complete_visit_mask, _VISIT_COLUMNS].drop_duplicates()
         ):
             import_notes.append(
                 f"{count_text(n_incomplete, 'visit', 'are')} left out, because they "
                 f"lack at least one of these modalities: {', '.join(require)}"
             )
         recognised_modality_counts = pair_table["modality"].value_counts().sort_index()
-        pair_table = pair_table[has_required_modalities].reset_index(drop=True)
+        pair_table = pair_table[complete_visit_mask].reset_index(drop=True)
         if pair_table.empty:
             raise CohortError(
                 f"no visit has an image: {count_text(len(image_table), 'image')} of "

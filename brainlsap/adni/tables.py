@@ -169,10 +169,10 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
             _describe_missing_columns(columns_by_unused_file),
         )
     for fact_name, columns_text in _COLUMNS_OF_PERSON_FACTS.items():
-        is_unknown_fact = visit_table[fact_name].isna()
+        unknown_fact_mask = visit_table[fact_name].isna()
         if fact_name == "age":
-            is_unknown_fact &= visit_table["born"].isna()
-        if is_unknown_fact.all():
+            unknown_fact_mask &= visit_table["born"].isna()
+        if unknown_fact_mask.all():
             table_notes.append(
                 f"the {fact_name} of all people is unknown; add the column "
                 f"{columns_text}"
@@ -277,10 +277,10 @@ def _read_tables(
             )
         if table_kind == "IMAGES":
             adni_table = adni_table.rename(columns=_map_to_standard_columns(adni_table))
-        is_missing_code = adni_table.apply(pd.to_numeric, errors="coerce").isin(
+        missing_code_table = adni_table.apply(pd.to_numeric, errors="coerce").isin(
             _MISSING_CODES
         )
-        table_by_kind[table_kind] = adni_table.mask(is_missing_code).astype(object)
+        table_by_kind[table_kind] = adni_table.mask(missing_code_table).astype(object)
     return table_by_kind, columns_by_unused_file
 
 
@@ -351,9 +351,9 @@ def _standardize_code_spellings(
         rf"^(?:{word_pattern}) to ({word_pattern})$", r"\1", regex=True
     )
     numeric_codes = pd.to_numeric(simple_texts, errors="coerce")
-    is_numeric_code = numeric_codes.notna() & (numeric_codes % 1 == 0)
-    code_texts = numeric_codes[is_numeric_code].astype(int).astype(str)
-    return simple_texts.mask(is_numeric_code, code_texts).astype(object)
+    numeric_code_mask = numeric_codes.notna() & (numeric_codes % 1 == 0)
+    code_texts = numeric_codes[numeric_code_mask].astype(int).astype(str)
+    return simple_texts.mask(numeric_code_mask, code_texts).astype(object)
 
 
 def _decode_words(
@@ -416,7 +416,7 @@ def _add_unknown_word_faults(
 
 def _note_unknown_values(
     code_series: pd.Series,
-    is_known_value: pd.Series,
+    known_value_mask: pd.Series,
     column_name: str,
     table_notes: list[str],
     *,
@@ -424,7 +424,7 @@ def _note_unknown_values(
 ) -> None:
     """Add a note on the unknown values of a column, with counts."""
     n_rows_by_value = (
-        code_series[code_series.notna() & ~is_known_value].value_counts().sort_index()
+        code_series[code_series.notna() & ~known_value_mask].value_counts().sort_index()
     )
     if len(n_rows_by_value):
         counts_text = named_counts_text(n_rows_by_value.items(), max_items=8)
@@ -441,12 +441,12 @@ def _note_meanings(
 ) -> None:
     """Add a note on the meaning of words that are not in the original ADNI tables."""
     simple_words = _standardize_code_spellings(adni_table[column_name], meaning_by_word)
-    is_unusual_word = simple_words.isin([*meaning_by_word]) & ~simple_words.isin(
+    unusual_word_mask = simple_words.isin([*meaning_by_word]) & ~simple_words.isin(
         _STANDARD_WORDS
     )
-    is_unusual_word &= ~simple_words.str.isdecimal().fillna(False).astype(bool)
+    unusual_word_mask &= ~simple_words.str.isdecimal().fillna(False).astype(bool)
     n_rows_by_word = (
-        adni_table[column_name][is_unusual_word].value_counts().sort_index()
+        adni_table[column_name][unusual_word_mask].value_counts().sort_index()
     )
     if len(n_rows_by_word):
         simplified_words = _standardize_code_spellings(
@@ -477,8 +477,10 @@ def _read_date_series(
     """Return a column of dates such as 2006-04-18 or 4/18/2006; NaT for a fault."""
     date_texts = _coalesce_columns(adni_table, column_name)
     exam_dates = parse_dates(date_texts)
-    is_invalid_date = date_texts.notna() & exam_dates.isna() & _is_visit_row(adni_table)
-    for row_index, cell_text in date_texts[is_invalid_date].items():
+    invalid_date_mask = (
+        date_texts.notna() & exam_dates.isna() & _is_visit_row(adni_table)
+    )
+    for row_index, cell_text in date_texts[invalid_date_mask].items():
         rid, visit_code = (
             str(adni_table["rid"][row_index]),
             str(adni_table["viscode"][row_index]),
@@ -521,13 +523,13 @@ def _read_visits(
         for fact_name, source_column_names in HEADS_BY_FACT.items()
     }
     diagnosis_table = pd.DataFrame(index=visit_table.index)
-    is_faulty_visit = pd.Series(False, visit_table.index)
+    faulty_visit_mask = pd.Series(False, visit_table.index)
     for diagnosis_column_name in (
         diagnosis_column_name
         for diagnosis_column_name in DIAGNOSES
         if diagnosis_column_name in visit_table
     ):
-        is_faulty_visit[
+        faulty_visit_mask[
             _add_unknown_word_faults(
                 visit_table,
                 diagnosis_column_name,
@@ -547,10 +549,10 @@ def _read_visits(
     if "dx_bl" in visit_table:
         _note_meanings(visit_table, "dx_bl", _STAGE_WORDS, table_notes)
         _add_unknown_word_faults(visit_table, "dx_bl", _STAGE_WORDS, table_faults)
-    is_contradictory_visit = (diagnosis_table.nunique(axis=1) > 1) & _is_visit_row(
+    contradictory_visit_mask = (diagnosis_table.nunique(axis=1) > 1) & _is_visit_row(
         visit_table
     )
-    for row_index in diagnosis_table.index[is_contradictory_visit]:
+    for row_index in diagnosis_table.index[contradictory_visit_mask]:
         diagnosis_by_column = diagnosis_table.loc[row_index].dropna()
         diagnosis_texts = [
             f"{diagnosis_column_name.upper()} {diagnosis_text}"
@@ -570,14 +572,14 @@ def _read_visits(
                 message,
             )
         )
-        is_faulty_visit[row_index] = True
+        faulty_visit_mask[row_index] = True
     for fact_name in ("phase", "first_phase"):
         fact_series = series_by_fact[fact_name]
         series_by_fact[fact_name] = _unify_phases(fact_series)
-        is_known_phase = series_by_fact[fact_name].isin(PHASES)
+        known_phase_mask = series_by_fact[fact_name].isin(PHASES)
         _note_unknown_values(
             fact_series,
-            is_known_phase,
+            known_phase_mask,
             f"phases ({fact_name})",
             table_notes,
             consequence_text="kept as they are written",
@@ -589,7 +591,7 @@ def _read_visits(
     series_by_fact |= {
         "ptid": _standardize_ptids(series_by_fact["ptid"]),
         "diagnosis": _coalesce_columns(diagnosis_table, *diagnosis_table),
-        "is_faulty": is_faulty_visit,
+        "is_faulty": faulty_visit_mask,
         "stage": _decode_words(series_by_fact["stage"], _STAGE_WORDS),
         "sex": sexes,
         "date": _read_date_series(visit_table, "examdate", table_faults).fillna(
@@ -679,18 +681,18 @@ def _read_baseline_stages(
 ) -> pd.Series:
     """Return the baseline stage by RID, from the phase in which a person enrolled."""
     enrolment_phases = _unify_phases(_coalesce_columns(arm_table, "phase", "colprot"))
-    is_staged_phase = enrolment_phases.isna() | enrolment_phases.isin(STAGED_PHASES)
-    n_rows_by_phase = enrolment_phases[~is_staged_phase].value_counts().sort_index()
+    staged_phase_mask = enrolment_phases.isna() | enrolment_phases.isin(STAGED_PHASES)
+    n_rows_by_phase = enrolment_phases[~staged_phase_mask].value_counts().sort_index()
     if len(n_rows_by_phase):
         phase_counts_text = named_counts_text(n_rows_by_phase.items())
         table_notes.append(
             "rows of the ARM table are not used if their phase does not "
             f"distinguish SMC, EMCI and LMCI, or is unknown: {phase_counts_text}"
         )
-    is_staged_phase &= _coalesce_columns(arm_table, "enrolled") != "0"
-    arm_table = arm_table[is_staged_phase]
+    staged_phase_mask &= _coalesce_columns(arm_table, "enrolled") != "0"
+    arm_table = arm_table[staged_phase_mask]
     _add_unknown_word_faults(arm_table, "arm", _ARM_STAGES, table_faults)
-    phase_ranks = enrolment_phases[is_staged_phase].map(PHASES).fillna(0)
+    phase_ranks = enrolment_phases[staged_phase_mask].map(PHASES).fillna(0)
     series_by_field = {
         "rid": _to_number_series(arm_table["rid"]),
         "stage": _decode_words(arm_table["arm"], _ARM_STAGES),
@@ -715,18 +717,18 @@ def merge_rows_by_month(
         expected_text = f"a whole number such as 4010; got {faulty_rids.iloc[0]!r:.40}"
         raise CohortError(f"{folder}: RID must be {expected_text}")
     visit_codes = visit_table["viscode"].str.lower()
-    is_screening_failure = visit_codes == "f"  # of the screening
+    screening_failure_mask = visit_codes == "f"  # of the screening
     visit_months = _to_number_series(visit_codes.str.extract(r"^m(\d{1,3})$")[0])
     visit_months = visit_months.mask(visit_codes.isin(_BASELINE_CODES), 0.0)
     visit_table = visit_table.assign(
         number=visit_rids, code=visit_codes, month=visit_months
     )
-    unmerged_visit_table = visit_table[visit_rids.notna() & ~is_screening_failure]
+    unmerged_visit_table = visit_table[visit_rids.notna() & ~screening_failure_mask]
     days_since_baseline = (
         unmerged_visit_table["date"] - _find_baseline_dates(unmerged_visit_table)
     ).dt.days
     estimated_months = (days_since_baseline / _DAYS_PER_MONTH / 6).round() * 6
-    is_visit_without_month = unmerged_visit_table["month"].isna()
+    visit_without_month_mask = unmerged_visit_table["month"].isna()
     unmerged_visit_table = unmerged_visit_table.assign(
         month=unmerged_visit_table["month"].fillna(estimated_months)
     ).dropna(subset="month")
@@ -742,31 +744,35 @@ def merge_rows_by_month(
         is_faulty=visit_groups["is_faulty"].any()
     )
     merged_visit_table = _fill_person_columns(merged_table.reset_index())
-    is_undatable_visit = is_visit_without_month & estimated_months.isna()
-    is_estimated_month = is_visit_without_month & estimated_months.notna()
+    undatable_visit_mask = visit_without_month_mask & estimated_months.isna()
+    estimated_month_mask = visit_without_month_mask & estimated_months.notna()
     note_tuples = (
         (visit_rids.isna(), "row", "no RID. Such rows are left out"),
         (
-            is_screening_failure,
+            screening_failure_mask,
             "visit",
             "the VISCODE f (screen failure). Such visits are left out",
         ),
-        (is_undatable_visit, "visit", "no month and no date. Such visits are left out"),
+        (
+            undatable_visit_mask,
+            "visit",
+            "no month and no date. Such visits are left out",
+        ),
         (
             merged_visit_table["date"].isna(),
             "visit",
             "no date, so no image can be assigned",
         ),
         (
-            is_estimated_month,
+            estimated_month_mask,
             "visit",
             "no month in the code. It was estimated from days",
         ),
     )
     merging_notes = [
-        f"{count_text(is_counted_row.sum(), noun, 'have')} {note_text}"
-        for is_counted_row, noun, note_text in note_tuples
-        if any(is_counted_row)
+        f"{count_text(counted_row_mask.sum(), noun, 'have')} {note_text}"
+        for counted_row_mask, noun, note_text in note_tuples
+        if any(counted_row_mask)
     ]
     return merged_visit_table, merging_notes
 
@@ -799,10 +805,10 @@ def _mark_contradictory_diagnoses(
                 "two diagnoses", rid, visit_codes_text, "DX", diagnoses_text, message
             )
         )
-    is_faulty_visit = visit_table["is_faulty"] | visit_table.index.isin(
+    faulty_visit_mask = visit_table["is_faulty"] | visit_table.index.isin(
         contradicting_table.index
     )
-    return visit_table.assign(is_faulty=is_faulty_visit)
+    return visit_table.assign(is_faulty=faulty_visit_mask)
 
 
 def _fill_person_columns(visit_table: pd.DataFrame) -> pd.DataFrame:

@@ -549,8 +549,8 @@ def _lacks_data_at_later_visits(
     reads_connectomes: bool,
 ) -> bool:
     """Return whether most visits after the first lack a label, or what is read."""
-    is_later_visit = scan_list.table["participant"].duplicated().to_numpy()
-    is_incomplete_scan = ~scan_list.table["scan"].isin(labelled_scan_names).to_numpy()
+    later_visit_mask = scan_list.table["participant"].duplicated().to_numpy()
+    incomplete_scan_mask = ~scan_list.table["scan"].isin(labelled_scan_names).to_numpy()
     for feature_name in feature_names:
         if feature_name == STRENGTH_FEATURE:
             continue
@@ -558,7 +558,7 @@ def _lacks_data_at_later_visits(
             scan_sources = feature_sources.locate_feature(
                 feature_name, scan_list.scans
             )[0]
-            is_incomplete_scan = is_incomplete_scan | [
+            incomplete_scan_mask = incomplete_scan_mask | [
                 isinstance(source_or_finding, Finding)
                 for source_or_finding in scan_sources
             ]
@@ -568,9 +568,9 @@ def _lacks_data_at_later_visits(
                 connectome_path = feature_sources.study_files.find_connectome(
                     scan, feature_sources.atlas
                 )
-                is_incomplete_scan[scan_index] |= connectome_path is None
-    return bool(is_later_visit.any()) and bool(
-        is_incomplete_scan[is_later_visit].mean() >= 0.5
+                incomplete_scan_mask[scan_index] |= connectome_path is None
+    return bool(later_visit_mask.any()) and bool(
+        incomplete_scan_mask[later_visit_mask].mean() >= 0.5
     )
 
 

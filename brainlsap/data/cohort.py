@@ -1339,20 +1339,20 @@ def find_missing_code_faults(
     for feature_name, feature_values in zip(
         feature_names, np.moveaxis(X, -1, 0), strict=True
     ):
-        is_missing_code, is_measured = (
+        missing_code_mask, measured_value_mask = (
             np.isin(feature_values, MISSING_CODES),
             ~np.isnan(feature_values),
         )
-        if is_missing_code.any() and (is_measured & ~is_missing_code).any():
+        if missing_code_mask.any() and (measured_value_mask & ~missing_code_mask).any():
             # a few scans in another unit may not hide a code
             overall_percentile_5, overall_percentile_95 = np.nanpercentile(
-                feature_values[~is_missing_code], (5, 95)
+                feature_values[~missing_code_mask], (5, 95)
             )
             plausible_margin = 2 * (overall_percentile_95 - overall_percentile_5)
-            is_missing_code &= (
+            missing_code_mask &= (
                 feature_values < overall_percentile_5 - plausible_margin
             ) | (feature_values > overall_percentile_95 + plausible_margin)
-            for missing_value_code in np.unique(feature_values[is_missing_code]):
+            for missing_value_code in np.unique(feature_values[missing_code_mask]):
                 scan_indices, region_indices = np.nonzero(
                     feature_values == missing_value_code
                 )
@@ -1480,7 +1480,7 @@ def _find_connectome_faults(
     for scan_name, weight_matrix in zip(scan_names, W, strict=False):
         if not (weight_matrix.min() >= 0 and weight_matrix.max() <= MAX_ABSOLUTE):
             expected_text = f"finite and not negative, and at most {MAX_ABSOLUTE:g}"
-            is_invalid_weight = ~(
+            invalid_weight_mask = ~(
                 (weight_matrix >= 0) & (weight_matrix <= MAX_ABSOLUTE)
             )
         elif not is_connectome_shared and not weight_matrix.any() and len(W) > 1:
@@ -1491,13 +1491,13 @@ def _find_connectome_faults(
         elif (
             asymmetry_matrix := np.abs(weight_matrix - weight_matrix.T)
         ).max() > _SYMMETRY * weight_matrix.max():
-            expected_text, is_invalid_weight = (
+            expected_text, invalid_weight_mask = (
                 "symmetric",
                 asymmetry_matrix == asymmetry_matrix.max(),
             )
         else:
             continue
-        i, j = np.argwhere(is_invalid_weight)[0]
+        i, j = np.argwhere(invalid_weight_mask)[0]
         diagonal_hint = (
             " (a weight on the diagonal is not; set the diagonal to 0)"
             if i == j
@@ -1528,8 +1528,10 @@ def _find_feature_faults(cohort: Cohort, all_scan_names: np.ndarray) -> list[Fin
     X = cohort.features
     feature_names, region_names = cohort.feature_names, cohort.atlas.names
     fault_findings = list[Finding]()
-    is_too_large = np.abs(X) > MAX_ABSOLUTE
-    for scan_index, region_index, feature_index in np.argwhere(is_too_large)[:1]:
+    too_large_value_mask = np.abs(X) > MAX_ABSOLUTE
+    for scan_index, region_index, feature_index in np.argwhere(too_large_value_mask)[
+        :1
+    ]:
         message = (
             f"feature values must lie between -{MAX_ABSOLUTE:g} and "
             f"{MAX_ABSOLUTE:g}, or be NaN if they were not measured"
@@ -1548,12 +1550,12 @@ def _find_feature_faults(cohort: Cohort, all_scan_names: np.ndarray) -> list[Fin
     fault_findings += find_covariate_faults(
         cohort.table, cohort.label_name, has_class_order=has_class_order
     )
-    is_feature_missing = np.isnan(X).all(axis=1)
-    for feature_name in np.array(feature_names)[is_feature_missing.all(axis=0)]:
+    missing_scan_feature_mask = np.isnan(X).all(axis=1)
+    for feature_name in np.array(feature_names)[missing_scan_feature_mask.all(axis=0)]:
         message = f"{feature_name} has no value in any scan; leave this feature out"
         fault_findings.append(Finding(message, FAULT))
     for scan_name in all_scan_names[
-        is_feature_missing.all(axis=1) & ~is_feature_missing.all()
+        missing_scan_feature_mask.all(axis=1) & ~missing_scan_feature_mask.all()
     ]:
         message = f"{scan_name} has no value of any feature; leave the scan out"
         fault_findings.append(Finding(message, FAULT))

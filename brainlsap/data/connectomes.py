@@ -536,15 +536,15 @@ def _reorder_to_atlas(
     if raw_matrix.omits_absent_regions:
         ordered_weights[missing_region_indices] = np.nan
         ordered_weights[:, missing_region_indices] = np.nan
-        is_missing_weight = np.isnan(ordered_weights)
+        missing_weight_mask = np.isnan(ordered_weights)
         n_missing_by_region = np.minimum(
-            is_missing_weight.sum(0), is_missing_weight.sum(1)
+            missing_weight_mask.sum(0), missing_weight_mask.sum(1)
         )
-        is_absent_region = n_missing_by_region >= len(ordered_weights) - 1
-        if 0 < is_absent_region.sum() <= MAX_ABSENT_REGIONS:
-            ordered_weights[is_absent_region] = 0
-            ordered_weights[:, is_absent_region] = 0
-            dropped_names_text = ", ".join(np.array(atlas.names)[is_absent_region])
+        absent_region_mask = n_missing_by_region >= len(ordered_weights) - 1
+        if 0 < absent_region_mask.sum() <= MAX_ABSENT_REGIONS:
+            ordered_weights[absent_region_mask] = 0
+            ordered_weights[:, absent_region_mask] = 0
+            dropped_names_text = ", ".join(np.array(atlas.names)[absent_region_mask])
             message = (
                 "regions that are absent from the file count as regions without "
                 "connections: "
@@ -595,9 +595,9 @@ def _treat_weights(
     weight_matrix, weight_notes = treat_negative_weights(
         weight_matrix, negative, connectome_path
     )
-    is_not_finite_weight = ~np.isfinite(weight_matrix)
-    if is_not_finite_weight.any():
-        i, j = np.argwhere(is_not_finite_weight)[0]
+    infinite_weight_mask = ~np.isfinite(weight_matrix)
+    if infinite_weight_mask.any():
+        i, j = np.argwhere(infinite_weight_mask)[0]
         advice_text = "Write 0 where there is no connection"
         if i == j:
             advice_text = "Set the diagonal to 0"
@@ -606,7 +606,7 @@ def _treat_weights(
             path=connectome_path,
             kind="weights not finite",
             got=(
-                f"{is_not_finite_weight.sum()} NaN or infinite weights, for example "
+                f"{infinite_weight_mask.sum()} NaN or infinite weights, for example "
                 f"{weight_matrix[i, j]} between {region_names[i]} and "
                 f"{region_names[j]}"
             ),
@@ -867,9 +867,9 @@ def _count_leading_words(row_cells: Sequence[str]) -> int:
     """Return the number of words at the start, or -1 if other cells are no numbers."""
     if _are_weights(row_cells):  # Most rows: one search is faster than one a cell.
         return 0
-    is_word = [_NUMBERS.fullmatch(cell_text) is None for cell_text in row_cells]
-    n_words = is_word.index(False) if False in is_word else len(row_cells)
-    return -1 if any(is_word[n_words:]) else n_words
+    word_flags = [_NUMBERS.fullmatch(cell_text) is None for cell_text in row_cells]
+    n_words = word_flags.index(False) if False in word_flags else len(row_cells)
+    return -1 if any(word_flags[n_words:]) else n_words
 
 
 def _split_names_from_lines(

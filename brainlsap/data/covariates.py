@@ -382,9 +382,9 @@ def find_spelling_faults(
     rarest_spelling = min(variant_count_pairs, key=lambda variant: variant[1])[0]
     rarest_scan_names: tuple[str, ...] = ()
     if scan_name_series is not None:
-        is_rarest_text = group_texts == rarest_spelling
+        rarest_text_mask = group_texts == rarest_spelling
         rarest_scan_names = tuple(
-            scan_name_series[group_texts.index[is_rarest_text]].map(str)
+            scan_name_series[group_texts.index[rarest_text_mask]].map(str)
         )
         message += f"; {rarest_spelling!r} is written for"
     advice = "Write one word or one code for each group"
@@ -433,32 +433,32 @@ def find_wrong_number_faults(
             continue
         column_numbers = pd.to_numeric(scan_table[column_name], errors="coerce")
         number_array = column_numbers.to_numpy(dtype=float, na_value=np.nan)
-        is_missing_code = np.isin(number_array, MISSING_CODES)
-        is_suspect_number = is_missing_code
+        missing_code_mask = np.isin(number_array, MISSING_CODES)
+        suspect_number_mask = missing_code_mask
         if covariate_kind == "age":
-            is_suspect_number = (
-                is_missing_code | (number_array < 0) | (number_array > _MAX_AGE)
+            suspect_number_mask = (
+                missing_code_mask | (number_array < 0) | (number_array > _MAX_AGE)
             )
-        if not is_suspect_number.any():
+        if not suspect_number_mask.any():
             continue
         scan_table = scan_table.reset_index(drop=True)
         scan_name_series = scan_table.get("scan", scan_table.index.to_series())
         column_numbers = column_numbers.reset_index(drop=True)
         lowest_number, highest_number = (
-            column_numbers[~is_missing_code].min(),
-            column_numbers[~is_missing_code].max(),
+            column_numbers[~missing_code_mask].min(),
+            column_numbers[~missing_code_mask].max(),
         )
         plausible_margin = highest_number - lowest_number
-        is_wrong_number = is_missing_code & ~column_numbers.between(
+        wrong_number_mask = missing_code_mask & ~column_numbers.between(
             lowest_number - plausible_margin, highest_number + plausible_margin
         )
         if (
             covariate_kind == "age"
             and _MIN_MEDIAN_AGE <= column_numbers.median() <= _MAX_AGE
         ):
-            is_wrong_number |= (column_numbers < 0) | (column_numbers > _MAX_AGE)
-        wrong_numbers = column_numbers[is_wrong_number & column_numbers.notna()]
-        valid_numbers = column_numbers[~is_wrong_number]
+            wrong_number_mask |= (column_numbers < 0) | (column_numbers > _MAX_AGE)
+        wrong_numbers = column_numbers[wrong_number_mask & column_numbers.notna()]
+        valid_numbers = column_numbers[~wrong_number_mask]
         lowest_valid_number, highest_valid_number = (
             valid_numbers.min(),
             valid_numbers.max(),
@@ -506,8 +506,8 @@ def _note_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
     absolute_deviations = np.abs(compute_robust_deviations(ages.to_numpy(dtype=float)))
     if not np.median(absolute_deviations) > 0:
         return []
-    is_far_age = absolute_deviations > _MAX_AGE_DEVIATION
-    other_ages = ages[~is_far_age]
+    far_age_mask = absolute_deviations > _MAX_AGE_DEVIATION
+    other_ages = ages[~far_age_mask]
     # An impossible age is a fault, which is reported once.
     faulty_scan_names = {
         fault_finding.scan
@@ -522,7 +522,7 @@ def _note_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
             got=f"{age:g}",
             advice="If the value is wrong, correct it or write n/a",
         )
-        for row_index, age in ages[is_far_age].items()
+        for row_index, age in ages[far_age_mask].items()
         if str(scan_table["scan"][row_index]) not in faulty_scan_names
     ]
 

@@ -357,13 +357,13 @@ def _read_stats_column(
         )
     with convert_reading_errors(stats_path, "a stats file"):
         stats_values = np.array(stats_table.column_by_name[column_name], dtype=float)
-        is_region_expected, region_row_indices = _match_stats_rows(
+        expected_region_mask, region_row_indices = _match_stats_rows(
             atlas, stats_table.region_names, side
         )
-    is_region_missing = (
-        is_region_expected & ~atlas.structure_part_mask & (region_row_indices < 0)
+    missing_region_mask = (
+        expected_region_mask & ~atlas.structure_part_mask & (region_row_indices < 0)
     )
-    missing_region_indices = np.flatnonzero(is_region_missing)
+    missing_region_indices = np.flatnonzero(missing_region_mask)
     # FreeSurfer has no row for a region that a surface lacks, and its vertices are in
     # other regions. In a file that was cut short, vertices are missing.
     vertex_counts = (
@@ -379,16 +379,16 @@ def _read_stats_column(
         1 - _MAX_UNLABELLED
     ):
         raise FileFormatError(
-            f"{missing_region_indices.size} of {is_region_expected.sum()} regions have "
+            f"{missing_region_indices.size} of {expected_region_mask.sum()} regions have "
             "no row "
             f"({join_with_commas((atlas.names[i] for i in missing_region_indices), 5)})"
             ". The file may be incomplete. Run mris_anatomical_stats or mri_segstats "
             "again.",
             path=stats_path,
         )
-    is_region_in_table = is_region_expected & (region_row_indices >= 0)
+    region_in_table_mask = expected_region_mask & (region_row_indices >= 0)
     column_values = np.where(
-        is_region_in_table, stats_values[region_row_indices], np.nan
+        region_in_table_mask, stats_values[region_row_indices], np.nan
     )
     return column_values, header_value_by_key.get("subjectname", "")
 
@@ -468,12 +468,12 @@ def _match_stats_rows(
         region_names = tuple(
             n if atlas.find(n) is not None else "none" for n in region_names
         )
-        is_region_expected = ~atlas.cortex
+        expected_region_mask = ~atlas.cortex
     else:
         hemisphere = atlas.regions["hemisphere"].to_numpy()
-        is_region_expected = atlas.cortex & (hemisphere == side)
+        expected_region_mask = atlas.cortex & (hemisphere == side)
     region_row_indices, _ = atlas.find_file_rows(region_names, side)
-    return is_region_expected, region_row_indices
+    return expected_region_mask, region_row_indices
 
 
 @lru_cache(maxsize=64)
@@ -517,19 +517,19 @@ def _average_over_vertices(
                 "files describe different surfaces, or one of them is incomplete.",
                 path=overlay_path,
             )
-        is_averaged_vertex = vertex_labels >= 0
+        averaged_vertex_mask = vertex_labels >= 0
         cortex_path = subject_folder / "label" / f"{hemisphere}.cortex.label"
         if cortex_path.is_file():
-            is_cortex_vertex = np.zeros(len(vertex_labels), dtype=bool)
+            cortex_vertex_mask = np.zeros(len(vertex_labels), dtype=bool)
             with convert_reading_errors(cortex_path, "a FreeSurfer label"):
                 vertex_indices = np.loadtxt(
                     cortex_path, int, skiprows=2, usecols=0, ndmin=1
                 )
-                is_cortex_vertex[vertex_indices] = True
-            is_averaged_vertex &= is_cortex_vertex
-        cortex_vertex_values = pd.Series(vertex_values[is_averaged_vertex])
+                cortex_vertex_mask[vertex_indices] = True
+            averaged_vertex_mask &= cortex_vertex_mask
+        cortex_vertex_values = pd.Series(vertex_values[averaged_vertex_mask])
         means_by_region_index = cortex_vertex_values.groupby(
-            vertex_labels[is_averaged_vertex]
+            vertex_labels[averaged_vertex_mask]
         ).mean()
         region_values[means_by_region_index.index] = means_by_region_index
     return region_values

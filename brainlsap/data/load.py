@@ -401,8 +401,8 @@ def _read_without_faulty(
 
 def _find_empty_scan_faults(X: np.ndarray, scan_names: Sequence[str]) -> list[Finding]:
     """Return a fault for each scan without any value, where others have some."""
-    is_empty_scan = np.isnan(X).all(axis=(1, 2))
-    if is_empty_scan.all():
+    empty_scan_mask = np.isnan(X).all(axis=(1, 2))
+    if empty_scan_mask.all():
         return []
     message = (
         "every feature value is missing. Add the values, or "
@@ -410,7 +410,7 @@ def _find_empty_scan_faults(X: np.ndarray, scan_names: Sequence[str]) -> list[Fi
     )
     return [
         Finding(message, FAULT, kind=NO_IMAGE, scan=scan_name)
-        for scan_name, has_no_value in zip(scan_names, is_empty_scan, strict=True)
+        for scan_name, has_no_value in zip(scan_names, empty_scan_mask, strict=True)
         if has_no_value
     ]
 
@@ -1228,11 +1228,11 @@ def _are_same_values(
     feature_values: np.ndarray, other_feature_values: np.ndarray
 ) -> bool:
     """Return whether two features agree in every region that both have."""
-    is_measured_in_both = np.isfinite(feature_values) & np.isfinite(
+    shared_measured_mask = np.isfinite(feature_values) & np.isfinite(
         other_feature_values
     )
-    return bool(is_measured_in_both.any()) and np.array_equal(
-        feature_values[is_measured_in_both], other_feature_values[is_measured_in_both]
+    return bool(shared_measured_mask.any()) and np.array_equal(
+        feature_values[shared_measured_mask], other_feature_values[shared_measured_mask]
     )
 
 

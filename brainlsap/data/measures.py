@@ -601,11 +601,11 @@ def apply_subcortex_policy(
     _check_region_values(region_values, measure_properties, atlas)
     check_unit(region_values, measure_properties, atlas)
     region_values = region_values.copy()
-    is_subcortical_region = ~atlas.cortex
+    subcortical_region_mask = ~atlas.cortex
     note_texts = list[str]()
-    is_zero_cortex_region = (region_values == 0) & ~is_subcortical_region
-    if measure_properties.name == "thickness" and is_zero_cortex_region.any():
-        region_values[is_zero_cortex_region] = np.nan
+    zero_cortex_region_mask = (region_values == 0) & ~subcortical_region_mask
+    if measure_properties.name == "thickness" and zero_cortex_region_mask.any():
+        region_values[zero_cortex_region_mask] = np.nan
         note_texts.append(
             "regions of thickness 0 were not found by FreeSurfer, and count as not "
             "measured"
@@ -616,12 +616,12 @@ def apply_subcortex_policy(
             f"{measure_properties.name}: {count_text(n_unknown_regions, 'region')} of "
             f"unknown structure {verb_form(n_unknown_regions, 'are')} read as cortex"
         )
-    if not measure_properties.on_surface or not is_subcortical_region.any():
+    if not measure_properties.on_surface or not subcortical_region_mask.any():
         note_texts += _note_missing_structures(region_values, measure_properties, atlas)
         return region_values, tuple(note_texts)
     if (
         subcortex_policy == "volume"
-        and np.isnan(region_values[is_subcortical_region]).all()
+        and np.isnan(region_values[subcortical_region_mask]).all()
     ):
         raise FileFormatError(
             f"{option_text('subcortex', 'volume')} requires volumes of subcortical "
@@ -629,7 +629,7 @@ def apply_subcortex_policy(
             f"volumes, or choose {option_text('subcortex', 'absent')}."
         )
     if subcortex_policy != "volume":
-        region_values[is_subcortical_region] = np.nan
+        region_values[subcortical_region_mask] = np.nan
     if subcortex_policy == "mean":
         _fill_with_cortex_means(region_values, atlas)
     if SUBCORTEX[subcortex_policy]:
@@ -646,12 +646,12 @@ def _note_missing_structures(
 ) -> list[str]:
     """Return a note if one scan has no value in the whole cortex, or subcortex."""
     note_texts = list[str]()
-    for adjective, is_region_in_structure in (
+    for adjective, structure_region_mask in (
         ("cortical", atlas.cortex),
         ("subcortical", ~atlas.cortex),
     ):
-        n_missing_regions = is_region_in_structure.sum()
-        if n_missing_regions and np.isnan(region_values[is_region_in_structure]).all():
+        n_missing_regions = structure_region_mask.sum()
+        if n_missing_regions and np.isnan(region_values[structure_region_mask]).all():
             note_texts.append(
                 f"{measure_properties.name}: {n_missing_regions} of {len(atlas)} "
                 f"regions (all {adjective}) {verb_form(n_missing_regions, 'have')} no "
@@ -669,11 +669,11 @@ def _check_region_values(
             f"{measure_properties.name} has no value in any region of {atlas.name}. "
             f"Add the values, or {format_leave_out_advice()}."
         )
-    is_invalid_region = np.isinf(region_values) | (
+    invalid_region_mask = np.isinf(region_values) | (
         (region_values < 0) & measure_properties.in_stats
     )
-    if is_invalid_region.any():
-        region_index = int(np.flatnonzero(is_invalid_region)[0])
+    if invalid_region_mask.any():
+        region_index = int(np.flatnonzero(invalid_region_mask)[0])
         expected_text = (
             "a size of at least 0" if measure_properties.in_stats else "a finite number"
         )
@@ -688,13 +688,13 @@ def _fill_with_cortex_means(region_values: np.ndarray, atlas: Atlas) -> None:
     """Give every subcortical region the mean of its hemisphere's cortex, in place."""
     hemispheres = atlas.regions["hemisphere"].to_numpy()
     for hemisphere in set(hemispheres[~atlas.cortex]):
-        is_region_in_hemisphere = hemispheres == hemisphere
+        hemisphere_region_mask = hemispheres == hemisphere
         # A region on the midline gets the mean over both hemispheres.
-        is_averaged_region = atlas.cortex & (
-            is_region_in_hemisphere | (hemisphere == "M")
+        averaged_region_mask = atlas.cortex & (
+            hemisphere_region_mask | (hemisphere == "M")
         )
-        region_values[~atlas.cortex & is_region_in_hemisphere] = np.nanmean(
-            region_values[is_averaged_region]
+        region_values[~atlas.cortex & hemisphere_region_mask] = np.nanmean(
+            region_values[averaged_region_mask]
         )
 
 
@@ -740,19 +740,19 @@ def check_structures_complete(
     A source may leave out the subcortex as a whole, as surface tools do. One that has
     some of its regions has lost the others.
     """
-    is_region_present = np.isin(np.arange(len(atlas)), region_indices)
+    present_region_mask = np.isin(np.arange(len(atlas)), region_indices)
     name_mask_pairs = (("cortex", atlas.cortex), ("subcortex", ~atlas.cortex))
-    for structure_name, is_region_in_structure in name_mask_pairs:
+    for structure_name, structure_region_mask in name_mask_pairs:
         missing_region_names = [
             atlas.names[i]
-            for i in np.flatnonzero(is_region_in_structure & ~is_region_present)
+            for i in np.flatnonzero(structure_region_mask & ~present_region_mask)
         ]
         is_incomplete = (
-            is_region_present & is_region_in_structure
-        ).any() or not is_region_present.any()
+            present_region_mask & structure_region_mask
+        ).any() or not present_region_mask.any()
         if missing_region_names and is_incomplete:
             raise FileFormatError(
-                f"{len(missing_region_names)} of the {is_region_in_structure.sum()} "
+                f"{len(missing_region_names)} of the {structure_region_mask.sum()} "
                 f"{structure_name} regions of {atlas.name} are missing: "
                 f"{join_with_commas(missing_region_names, 5)}. Write n/a for a region "
                 "that was not measured.",

@@ -239,11 +239,11 @@ def measure_fit(
         Atlas of the regions.
     """
     W = _reorder_weights(weight_matrix, row_order, atlas)
-    is_counted_pair = np.ones(W.shape, dtype=bool)
+    counted_pair_mask = np.ones(W.shape, dtype=bool)
     left_indices, right_indices = _find_homotopic_indices(atlas)
     return OrderFit(
-        _correlate_with_template(W, atlas, is_counted_pair),
-        _correlate_hemispheres(W, left_indices, right_indices, is_counted_pair),
+        _correlate_with_template(W, atlas, counted_pair_mask),
+        _correlate_hemispheres(W, left_indices, right_indices, counted_pair_mask),
         _average_homotopic_ranks(W[np.ix_(left_indices, right_indices)]),
     )
 
@@ -258,16 +258,16 @@ def fits_clearly_better(
 
     The template decides where it is clear, else the agreement of the hemispheres.
     """
-    is_differing_region = _find_first_row_indices(
+    differing_region_mask = _find_first_row_indices(
         row_order, atlas
     ) != _find_first_row_indices(other_order, atlas)
-    if not is_differing_region.any():
+    if not differing_region_mask.any():
         return False
-    is_counted_pair = is_differing_region[:, None] | is_differing_region
+    counted_pair_mask = differing_region_mask[:, None] | differing_region_mask
     W = _reorder_weights(weight_matrix, row_order, atlas)
     other_W = _reorder_weights(weight_matrix, other_order, atlas)
-    template_correlation = _correlate_with_template(W, atlas, is_counted_pair)
-    other_correlation = _correlate_with_template(other_W, atlas, is_counted_pair)
+    template_correlation = _correlate_with_template(W, atlas, counted_pair_mask)
+    other_correlation = _correlate_with_template(other_W, atlas, counted_pair_mask)
     if _is_clearly_higher(template_correlation, other_correlation):
         return True
     if _is_clearly_higher(other_correlation, template_correlation):
@@ -277,8 +277,8 @@ def fits_clearly_better(
     if not homotopic_rank >= MIN_HOMOTOPIC_RANK:
         return False
     return _is_clearly_higher(
-        _correlate_hemispheres(W, left_indices, right_indices, is_counted_pair),
-        _correlate_hemispheres(other_W, left_indices, right_indices, is_counted_pair),
+        _correlate_hemispheres(W, left_indices, right_indices, counted_pair_mask),
+        _correlate_hemispheres(other_W, left_indices, right_indices, counted_pair_mask),
     )
 
 
@@ -305,18 +305,18 @@ def _find_homotopic_indices(atlas: Atlas) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _correlate_with_template(
-    W: np.ndarray, atlas: Atlas, is_counted_pair: np.ndarray
+    W: np.ndarray, atlas: Atlas, counted_pair_mask: np.ndarray
 ) -> float:
     """Return the rank correlation with the template; NaN where there is none."""
     template_weights = template_connectome(atlas)
     if template_weights is None:
         return np.nan
-    is_comparable_pair = np.triu(np.ones(W.shape, dtype=bool), 1) & is_counted_pair
-    is_comparable_pair &= np.isfinite(template_weights) & np.isfinite(W)
-    pair_weights = W[is_comparable_pair]
+    comparable_pair_mask = np.triu(np.ones(W.shape, dtype=bool), 1) & counted_pair_mask
+    comparable_pair_mask &= np.isfinite(template_weights) & np.isfinite(W)
+    pair_weights = W[comparable_pair_mask]
     if len(pair_weights) < _MIN_PAIRS:
         return np.nan
-    template_ranks = _rank_template(atlas, is_comparable_pair.tobytes())
+    template_ranks = _rank_template(atlas, comparable_pair_mask.tobytes())
     return _correlate_ranks(_center_ranks(pair_weights), template_ranks)
 
 
@@ -324,17 +324,17 @@ def _correlate_with_template(
 def _rank_template(atlas: Atlas, mask_bytes: bytes) -> np.ndarray:
     """Return the ranks of the template's weights of these pairs around their mean."""
     template_weights = np.asarray(template_connectome(atlas))
-    is_comparable_pair = np.frombuffer(mask_bytes, dtype=bool).reshape(
+    comparable_pair_mask = np.frombuffer(mask_bytes, dtype=bool).reshape(
         template_weights.shape
     )
-    return _center_ranks(template_weights[is_comparable_pair])
+    return _center_ranks(template_weights[comparable_pair_mask])
 
 
 def _correlate_hemispheres(
     W: np.ndarray,
     left_indices: np.ndarray,
     right_indices: np.ndarray,
-    is_counted_pair: np.ndarray,
+    counted_pair_mask: np.ndarray,
 ) -> float:
     """Return the rank correlation of the weights within the two hemispheres.
 
@@ -342,14 +342,14 @@ def _correlate_hemispheres(
     """
     left_weights = W[np.ix_(left_indices, left_indices)]
     right_weights = W[np.ix_(right_indices, right_indices)]
-    is_compared_pair = (
-        is_counted_pair[np.ix_(left_indices, left_indices)]
-        | is_counted_pair[np.ix_(right_indices, right_indices)]
+    compared_pair_mask = (
+        counted_pair_mask[np.ix_(left_indices, left_indices)]
+        | counted_pair_mask[np.ix_(right_indices, right_indices)]
     )
-    is_compared_pair &= np.triu(np.ones(is_compared_pair.shape, dtype=bool), 1)
-    is_compared_pair &= np.isfinite(left_weights) & np.isfinite(right_weights)
+    compared_pair_mask &= np.triu(np.ones(compared_pair_mask.shape, dtype=bool), 1)
+    compared_pair_mask &= np.isfinite(left_weights) & np.isfinite(right_weights)
     return _correlate_weights(
-        left_weights[is_compared_pair], right_weights[is_compared_pair]
+        left_weights[compared_pair_mask], right_weights[compared_pair_mask]
     )
 
 
@@ -394,8 +394,8 @@ def _rank_values(finite_values: np.ndarray) -> np.ndarray:
     """Return the ranks of finite values from 1; equal values share their mean rank."""
     sort_indices = np.argsort(finite_values)
     sorted_values = finite_values[sort_indices]
-    is_new_value = np.append(True, sorted_values[1:] != sorted_values[:-1])
-    tie_starts = np.flatnonzero(is_new_value)
+    new_value_mask = np.append(True, sorted_values[1:] != sorted_values[:-1])
+    tie_starts = np.flatnonzero(new_value_mask)
     tie_ends = np.append(tie_starts[1:], len(finite_values))
     tie_mean_ranks = (tie_starts + 1 + tie_ends) / 2
     ranks = np.empty(len(finite_values))
@@ -487,9 +487,9 @@ def _reorder_weights(
         for region_index, row_index in further_region_row_pairs:
             merging_matrix[region_index, row_index] = 1
         W = merging_matrix @ weight_matrix @ merging_matrix.T
-    is_absent_region = first_row_indices < 0
-    W[is_absent_region] = np.nan
-    W[:, is_absent_region] = np.nan
+    absent_region_mask = first_row_indices < 0
+    W[absent_region_mask] = np.nan
+    W[:, absent_region_mask] = np.nan
     return W
 
 
@@ -672,9 +672,9 @@ def template_connectome(atlas: Atlas) -> np.ndarray | None:
     log_weights = weight_table.to_numpy() / 100  # stored in hundredths
     template_weights = np.where(log_weights != 0, np.exp(log_weights), 0)
     region_weights = parcel_share_matrix @ template_weights @ parcel_share_matrix.T
-    is_absent_region = ~parcel_share_matrix.any(axis=1)
-    region_weights[is_absent_region] = np.nan
-    region_weights[:, is_absent_region] = np.nan
+    absent_region_mask = ~parcel_share_matrix.any(axis=1)
+    region_weights[absent_region_mask] = np.nan
+    region_weights[:, absent_region_mask] = np.nan
     region_weights.flags.writeable = False
     return region_weights
 
@@ -696,10 +696,12 @@ def _compute_parcel_shares(template_atlas: Atlas, atlas: Atlas) -> np.ndarray | 
         vertex_parcel_indices = template_atlas.vertex_labels(hemisphere)
         if vertex_region_indices.shape != vertex_parcel_indices.shape:
             return None
-        is_labelled_vertex = (vertex_region_indices >= 0) & (vertex_parcel_indices >= 0)
+        labelled_vertex_mask = (vertex_region_indices >= 0) & (
+            vertex_parcel_indices >= 0
+        )
         region_parcel_indices = (
-            vertex_region_indices[is_labelled_vertex],
-            vertex_parcel_indices[is_labelled_vertex],
+            vertex_region_indices[labelled_vertex_mask],
+            vertex_parcel_indices[labelled_vertex_mask],
         )
         np.add.at(parcel_share_matrix, region_parcel_indices, 1)
     parcel_share_matrix /= np.maximum(parcel_share_matrix.sum(axis=0), 1)

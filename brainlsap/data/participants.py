@@ -606,7 +606,7 @@ def list_scans(
         class_names, is_ordered = class_selection.classes, class_selection.is_ordered
         omission_findings += class_selection.notes
         scan_fault_findings += class_selection.fault_findings
-        is_labelled_scan = class_selection.is_labelled_scan
+        labelled_scan_mask = class_selection.labelled_scan_mask
         visit_list.left_out += [
             LeftOutScan(
                 scan_row.scan,
@@ -614,13 +614,13 @@ def list_scans(
                 scan_row.session,
                 NO_LABEL if pd.isna(scan_row.label) else OTHER_CLASS,
             )
-            for scan_row in scan_table[~is_labelled_scan].itertuples()
+            for scan_row in scan_table[~labelled_scan_mask].itertuples()
         ]
-        scan_table = scan_table[is_labelled_scan].reset_index(drop=True)
-        covariate_table = covariate_table[is_labelled_scan].reset_index(drop=True)
+        scan_table = scan_table[labelled_scan_mask].reset_index(drop=True)
+        covariate_table = covariate_table[labelled_scan_mask].reset_index(drop=True)
         scans = [
             scan
-            for scan, is_labelled in zip(scans, is_labelled_scan, strict=True)
+            for scan, is_labelled in zip(scans, labelled_scan_mask, strict=True)
             if is_labelled
         ]
     omission_findings += _describe_failed_formulas(
@@ -1088,7 +1088,7 @@ class _ClassSelection(NamedTuple):
 
     classes: tuple[str, ...]
     is_ordered: bool
-    is_labelled_scan: pd.Series
+    labelled_scan_mask: pd.Series
     notes: list[Finding]
     fault_findings: list[Finding]
 
@@ -1103,13 +1103,13 @@ def _select_labelled_scans(
     """Order the classes, and choose the scans that have one of them."""
     class_counts = scan_table["label"].value_counts().sort_index()
     class_names, is_ordered = order_classes(list(class_counts.index), classes)
-    is_labelled_scan = scan_table["label"].isin(class_names)
+    labelled_scan_mask = scan_table["label"].isin(class_names)
     missing_word_series = pd.Series(visit_list.missing_label_words, dtype=object)
     if classes is None:
         refuse_continuous(label_name, class_names)
         # A label of the first visit only, such as ADNI's stage, is read from there.
-        labelled_person_ids = scan_table["participant"][is_labelled_scan]
-        unlabelled_person_ids = scan_table["participant"][~is_labelled_scan]
+        labelled_person_ids = scan_table["participant"][labelled_scan_mask]
+        unlabelled_person_ids = scan_table["participant"][~labelled_scan_mask]
         has_label_at_other_visit = bool(
             unlabelled_person_ids.isin(labelled_person_ids).all()
         )
@@ -1122,8 +1122,8 @@ def _select_labelled_scans(
                 has_label_at_other_visit=has_label_at_other_visit,
             )
             for scan_name, label_word in zip(
-                scan_table["scan"][~is_labelled_scan],
-                missing_word_series[~is_labelled_scan],
+                scan_table["scan"][~labelled_scan_mask],
+                missing_word_series[~labelled_scan_mask],
                 strict=True,
             )
         ]
@@ -1134,20 +1134,20 @@ def _select_labelled_scans(
         return _ClassSelection(
             class_names,
             is_ordered,
-            is_labelled_scan,
+            labelled_scan_mask,
             order_notes,
             label_findings + spelling_findings,
         )
     label_notes = list[Finding]()
     lower_class_names = {class_name.lower() for class_name in class_names}
-    is_class_in_any_case = scan_table["label"].str.lower().isin(lower_class_names)
+    caseless_class_mask = scan_table["label"].str.lower().isin(lower_class_names)
     label_findings = find_spelling_faults(
         label_name,
-        scan_table["label"][is_class_in_any_case],
+        scan_table["label"][caseless_class_mask],
         scan_table["scan"],
     )
-    other_labels = scan_table["label"][~is_labelled_scan]
-    unlabelled_word_series = missing_word_series[~is_labelled_scan].map(
+    other_labels = scan_table["label"][~labelled_scan_mask]
+    unlabelled_word_series = missing_word_series[~labelled_scan_mask].map(
         lambda label_word: label_word or "n/a"
     )
     other_label_counts = (
@@ -1187,7 +1187,7 @@ def _select_labelled_scans(
     ]
     label_findings += find_absent_class_faults(label_name, other_classes, class_counts)
     return _ClassSelection(
-        class_names, is_ordered, is_labelled_scan, label_notes, label_findings
+        class_names, is_ordered, labelled_scan_mask, label_notes, label_findings
     )
 
 
@@ -1236,10 +1236,10 @@ def _find_misspelt_label_faults(
             problem_text = (
                 f"{label_name} {class_name!r} is rare and similar to another label"
             )
-        is_misspelt_scan = scan_table["label"] == class_name
+        misspelt_scan_mask = scan_table["label"] == class_name
         spelling_findings += [
             Finding(problem_text, FAULT, scan=scan_name, advice=advice)
-            for scan_name in scan_table["scan"][is_misspelt_scan]
+            for scan_name in scan_table["scan"][misspelt_scan_mask]
         ]
     return spelling_findings
 
@@ -1485,17 +1485,17 @@ def _rank_baseline_name(visit_name: str) -> int | None:
     visit_terms = [
         visit_term for visit_term in visit_terms if visit_term not in _NEUTRAL_WORDS
     ]
-    is_baseline_term = [
+    baseline_term_flags = [
         "baseline" in visit_term or visit_term in _BASELINE_WORDS
         for visit_term in visit_terms
     ]
     if not visit_terms or _NOT_BASELINE_WORDS & {*visit_terms}:
         return None
-    if all(is_baseline_term):
+    if all(baseline_term_flags):
         return 0
     if _TIME_ZERO.fullmatch("".join(visit_terms)):
         return 1
-    return 2 if any(is_baseline_term) else None
+    return 2 if any(baseline_term_flags) else None
 
 
 def is_called_baseline(visit_name: str) -> bool:

@@ -102,14 +102,14 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         where nothing is unusual. `attrs["notes"]` lists what could not be judged, and
         regions without a link in every scan.
     """
-    is_isolated_region = _mark_isolated_regions(cohort)
-    values_by_column = _compute_connectome_columns(cohort, is_isolated_region)
+    isolated_region_mask = _mark_isolated_regions(cohort)
+    values_by_column = _compute_connectome_columns(cohort, isolated_region_mask)
     flag_text_arrays = list[np.ndarray]()
     compared_value_names = list(cohort.feature_names)
     if not cohort.shares_connectome:
         values_by_column |= _compute_comparison_columns(cohort)
         flag_text_arrays += _flag_connectomes(
-            cohort, values_by_column, is_isolated_region
+            cohort, values_by_column, isolated_region_mask
         )
         compared_value_names.insert(0, "connectome")
     for feature_name in cohort.feature_names:
@@ -119,14 +119,14 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         values_by_column |= feature_values_by_column
         flag_text_arrays += feature_flag_arrays
     for feature_name in compared_value_names:
-        is_mirrored = values_by_column[f"{feature_name}_mirrored"] < 0
+        mirrored_scan_mask = values_by_column[f"{feature_name}_mirrored"] < 0
         flag_text_arrays.append(
-            np.where(is_mirrored, f"{feature_name}: {_EXCHANGED}", "")
+            np.where(mirrored_scan_mask, f"{feature_name}: {_EXCHANGED}", "")
         )
     scan_table = pd.DataFrame(
         values_by_column, index=pd.Index(cohort.table["scan"], name="scan")
     )
-    scan_table.attrs["notes"] = _note_isolated_regions(cohort, is_isolated_region) + [
+    scan_table.attrs["notes"] = _note_isolated_regions(cohort, isolated_region_mask) + [
         unknown_sides_text(feature_name.removesuffix("_mirrored"))
         for feature_name in scan_table.filter(like="_mirrored")
         if scan_table[feature_name].isna().all()
@@ -160,14 +160,16 @@ def _sum_edges(W: np.ndarray) -> np.ndarray:
 def _mark_isolated_regions(cohort: Cohort) -> np.ndarray:
     """Return whether regions of every scan have no edge to another region."""
     W = _get_unique_connectomes(cohort)
-    is_isolated_region = W.sum(axis=2) == W.diagonal(axis1=1, axis2=2)
-    return np.resize(is_isolated_region, cohort.features.shape[:2])
+    isolated_region_mask = W.sum(axis=2) == W.diagonal(axis1=1, axis2=2)
+    return np.resize(isolated_region_mask, cohort.features.shape[:2])
 
 
-def _note_isolated_regions(cohort: Cohort, is_isolated_region: np.ndarray) -> list[str]:
+def _note_isolated_regions(
+    cohort: Cohort, isolated_region_mask: np.ndarray
+) -> list[str]:
     """Return a note on the regions that have no link in any scan."""
     isolated_region_names = np.array(cohort.region_names)[
-        is_isolated_region.all(axis=0)
+        isolated_region_mask.all(axis=0)
     ]
     has_connectomes = cohort.provenance.get("connectome") != NO_CONNECTOME
     if not (has_connectomes and isolated_region_names.size):
@@ -180,7 +182,7 @@ def _note_isolated_regions(cohort: Cohort, is_isolated_region: np.ndarray) -> li
 
 
 def _compute_connectome_columns(
-    cohort: Cohort, is_isolated_region: np.ndarray
+    cohort: Cohort, isolated_region_mask: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Return the columns on every connectome by itself."""
     W = _get_unique_connectomes(cohort)
@@ -190,7 +192,7 @@ def _compute_connectome_columns(
     n_entries_by_connectome -= np.count_nonzero(diagonal_weights, axis=1)
     values_by_column = {
         "diagonal": diagonal_weights.sum(axis=1) / np.maximum(edge_sums, 1e-300),
-        "isolated": is_isolated_region.sum(axis=1),
+        "isolated": isolated_region_mask.sum(axis=1),
         "density": n_entries_by_connectome / (cohort.n_rois * (cohort.n_rois - 1)),
         "streamlines": edge_sums,
     }
@@ -231,24 +233,24 @@ def _compute_comparison_columns(cohort: Cohort) -> dict[str, np.ndarray]:
 def _flag_connectomes(
     cohort: Cohort,
     values_by_column: dict[str, np.ndarray],
-    is_isolated_region: np.ndarray,
+    isolated_region_mask: np.ndarray,
 ) -> list[np.ndarray]:
     """Return flags of isolated regions, of another unit, and of far connectomes."""
     region_names = np.array(cohort.region_names)
     # A note names the regions that are isolated in every scan.
-    is_isolated_only_here = is_isolated_region & ~is_isolated_region.all(axis=0)
-    n_isolated_by_scan = is_isolated_only_here.sum(axis=1)
+    unusually_isolated_mask = isolated_region_mask & ~isolated_region_mask.all(axis=0)
+    n_isolated_by_scan = unusually_isolated_mask.sum(axis=1)
     isolated_texts = [
         f"{count_text(n_regions, 'region')} without connections: "
-        f"{join_with_commas(region_names[is_isolated_in_scan], 3)}"
-        for n_regions, is_isolated_in_scan in zip(
-            n_isolated_by_scan, is_isolated_only_here, strict=True
+        f"{join_with_commas(region_names[isolated_mask_in_scan], 3)}"
+        for n_regions, isolated_mask_in_scan in zip(
+            n_isolated_by_scan, unusually_isolated_mask, strict=True
         )
     ]
     edge_sums = values_by_column["streamlines"]
     median_edge_sum = max(np.median(edge_sums), 1e-300)
     log_ratios = np.log10(np.maximum(edge_sums, 1e-300) / median_edge_sum)
-    is_other_unit_scan = np.abs(log_ratios) > _MAX_DECADES
+    other_unit_scan_mask = np.abs(log_ratios) > _MAX_DECADES
     unit_texts = [
         f"connectome weights have the sum {weight_sum:.3g}, but in most scans "
         f"about {median_edge_sum:.3g}. The unit may be different, or the weights may "
@@ -256,11 +258,11 @@ def _flag_connectomes(
         for weight_sum in edge_sums
     ]
     has_enough_scans = cohort.n_scans >= MIN_SCANS
-    is_far_scan = values_by_column["connectome_deviation"] > MAX_DEVIATION
+    far_scan_mask = values_by_column["connectome_deviation"] > MAX_DEVIATION
     return [
         np.where(n_isolated_by_scan > 0, isolated_texts, ""),
-        np.where(is_other_unit_scan & has_enough_scans, unit_texts, ""),
-        np.where(is_far_scan, _FAR_CONNECTOME, ""),
+        np.where(other_unit_scan_mask & has_enough_scans, unit_texts, ""),
+        np.where(far_scan_mask, _FAR_CONNECTOME, ""),
     ]
 
 
@@ -269,29 +271,29 @@ def _compute_columns_and_flags(
 ) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
     """Return the columns and flags of one feature."""
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
-    is_missing_value = np.isnan(feature_values)
-    n_measured_by_scan = np.maximum(cohort.n_rois - is_missing_value.sum(axis=1), 1)
+    missing_value_mask = np.isnan(feature_values)
+    n_measured_by_scan = np.maximum(cohort.n_rois - missing_value_mask.sum(axis=1), 1)
     absolute_deviations = np.abs(compute_robust_deviations(feature_values))
-    is_varying_region = np.median(np.nan_to_num(absolute_deviations), axis=0) > 0
-    is_outlier_value = absolute_deviations > _MAX_REGION_DEVIATION
-    is_outlier_value &= is_varying_region & (cohort.n_scans >= MIN_SCANS)
+    varying_region_mask = np.median(np.nan_to_num(absolute_deviations), axis=0) > 0
+    outlier_value_mask = absolute_deviations > _MAX_REGION_DEVIATION
+    outlier_value_mask &= varying_region_mask & (cohort.n_scans >= MIN_SCANS)
     scan_distances = _sum_deviations(absolute_deviations) / n_measured_by_scan
     region_asymmetries = np.nan_to_num(
         feature_values - feature_values[:, cohort.atlas.homotopic]
     )
-    is_implausible_value = _mark_implausible_values(cohort, feature_name)
-    is_missing_only_here = is_missing_value & ~is_missing_value.all(axis=0)
-    is_zero_value = feature_values == 0
+    implausible_value_mask = _mark_implausible_values(cohort, feature_name)
+    unusually_missing_mask = missing_value_mask & ~missing_value_mask.all(axis=0)
+    zero_value_mask = feature_values == 0
     # Every NaN counts as a value of its own.
     n_equal_by_scan = np.array(
         [np.unique_counts(scan_values).counts.max() for scan_values in feature_values]
     )
     values_by_column = {
-        f"{feature_name}_missing": is_missing_only_here.sum(axis=1),
-        f"{feature_name}_zeros": is_zero_value.sum(axis=1),
-        f"{feature_name}_implausible": is_implausible_value.sum(axis=1),
+        f"{feature_name}_missing": unusually_missing_mask.sum(axis=1),
+        f"{feature_name}_zeros": zero_value_mask.sum(axis=1),
+        f"{feature_name}_implausible": implausible_value_mask.sum(axis=1),
         f"{feature_name}_equal": n_equal_by_scan,
-        f"{feature_name}_outliers": is_outlier_value.sum(axis=1),
+        f"{feature_name}_outliers": outlier_value_mask.sum(axis=1),
     }
     scan_deviations = compute_robust_deviations(scan_distances) * (
         cohort.n_scans >= MIN_SCANS
@@ -300,7 +302,7 @@ def _compute_columns_and_flags(
     values_by_column[f"{feature_name}_mirrored"] = _compute_mirror_scores(
         _measure_side_agreement(_limit_extremes(region_asymmetries), cohort.groups)
     )
-    is_far_scan = scan_deviations > MAX_DEVIATION
+    far_scan_mask = scan_deviations > MAX_DEVIATION
     max_n_regions = max(2, _MAX_SHARE_OF_REGIONS * cohort.n_rois)
     equal_texts = [
         f"{feature_name} has the same value in {count_text(n_regions, 'region')}"
@@ -308,12 +310,16 @@ def _compute_columns_and_flags(
     ]
     return values_by_column, [
         *_flag_feature(
-            cohort, feature_name, is_outlier_value, is_implausible_value, max_n_regions
+            cohort,
+            feature_name,
+            outlier_value_mask,
+            implausible_value_mask,
+            max_n_regions,
         ),
-        _flag_regions(cohort, f"{feature_name} filled with zero", is_zero_value),
-        _flag_regions(cohort, f"{feature_name} missing", is_missing_only_here),
+        _flag_regions(cohort, f"{feature_name} filled with zero", zero_value_mask),
+        _flag_regions(cohort, f"{feature_name} missing", unusually_missing_mask),
         np.where(n_equal_by_scan > max_n_regions, equal_texts, ""),
-        _flag_far_scans(cohort, feature_name, absolute_deviations, is_far_scan),
+        _flag_far_scans(cohort, feature_name, absolute_deviations, far_scan_mask),
     ]
 
 
@@ -323,42 +329,42 @@ def _mark_implausible_values(cohort: Cohort, feature_name: str) -> np.ndarray:
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
     lowest_plausible_value, highest_plausible_value = measure_properties.plausible_range
     # In the subcortex a measure of the surface may be replaced by the volume.
-    is_judged_region = cohort.atlas.cortex | (not measure_properties.on_surface)
+    judged_region_mask = cohort.atlas.cortex | (not measure_properties.on_surface)
     return (
         (feature_values < lowest_plausible_value)
         | (feature_values > highest_plausible_value)
-    ) & is_judged_region
+    ) & judged_region_mask
 
 
 def _flag_feature(
     cohort: Cohort,
     feature_name: str,
-    is_outlier_value: np.ndarray,
-    is_implausible_value: np.ndarray,
+    outlier_value_mask: np.ndarray,
+    implausible_value_mask: np.ndarray,
     max_n_outlier_regions: float,
 ) -> list[np.ndarray]:
     """Return flags of single regions that are far from other scans, or implausible."""
     # Implausible values are named below.
-    is_plausible_outlier = is_outlier_value & ~is_implausible_value
+    plausible_outlier_mask = outlier_value_mask & ~implausible_value_mask
     outlier_texts = [
         f"{feature_name} very different from other scans in {region_text}. "
         f"{_CORRECTION}"
         for region_text in _describe_regions_by_scan(
-            cohort, feature_name, is_plausible_outlier
+            cohort, feature_name, plausible_outlier_mask
         )
     ]
     # A scan with more outliers is far as a whole, and has a flag of its own.
-    is_scan_with_few_outliers = is_plausible_outlier.any(axis=1)
-    is_scan_with_few_outliers &= is_outlier_value.sum(axis=1) <= max_n_outlier_regions
-    flag_text_arrays = [np.where(is_scan_with_few_outliers, outlier_texts, "")]
-    n_implausible_by_scan = is_implausible_value.sum(axis=1)
+    few_outliers_scan_mask = plausible_outlier_mask.any(axis=1)
+    few_outliers_scan_mask &= outlier_value_mask.sum(axis=1) <= max_n_outlier_regions
+    flag_text_arrays = [np.where(few_outliers_scan_mask, outlier_texts, "")]
+    n_implausible_by_scan = implausible_value_mask.sum(axis=1)
     implausible_texts = [
         f"{feature_name} has implausible values in {count_text(n_regions, 'region')}: "
         f"{region_text}. "
         f"{_CORRECTION}"
         for n_regions, region_text in zip(
             n_implausible_by_scan,
-            _describe_regions_by_scan(cohort, feature_name, is_implausible_value),
+            _describe_regions_by_scan(cohort, feature_name, implausible_value_mask),
             strict=True,
         )
     ]
@@ -367,47 +373,47 @@ def _flag_feature(
 
 
 def _flag_regions(
-    cohort: Cohort, problem_text: str, is_problem_region: np.ndarray
+    cohort: Cohort, problem_text: str, problem_region_mask: np.ndarray
 ) -> np.ndarray:
     """Return a flag of every scan with regions that have a problem."""
     region_names = np.array(cohort.region_names)
     flag_texts = [
-        f"{problem_text} in {count_text(int(is_problem_in_scan.sum()), 'region')}: "
-        f"{join_with_commas(region_names[is_problem_in_scan], 3)}"
-        for is_problem_in_scan in is_problem_region
+        f"{problem_text} in {count_text(int(problem_mask_in_scan.sum()), 'region')}: "
+        f"{join_with_commas(region_names[problem_mask_in_scan], 3)}"
+        for problem_mask_in_scan in problem_region_mask
     ]
-    return np.where(is_problem_region.any(axis=1), flag_texts, "")
+    return np.where(problem_region_mask.any(axis=1), flag_texts, "")
 
 
 def _flag_far_scans(
     cohort: Cohort,
     feature_name: str,
     absolute_deviations: np.ndarray,
-    is_far_scan: np.ndarray,
+    far_scan_mask: np.ndarray,
 ) -> np.ndarray:
     """Return a flag of every scan that is far as a whole, with its farthest regions."""
     filled_deviations = np.nan_to_num(absolute_deviations)
     farthest_region_indices = np.argsort(-filled_deviations, axis=1)[:, :3]
-    is_farthest_region = np.zeros(filled_deviations.shape, dtype=bool)
+    farthest_region_mask = np.zeros(filled_deviations.shape, dtype=bool)
     np.put_along_axis(
-        is_farthest_region, farthest_region_indices, is_far_scan[:, None], axis=1
+        farthest_region_mask, farthest_region_indices, far_scan_mask[:, None], axis=1
     )
     far_texts = [
         f"{feature_name} very different from other scans, most of all in "
         f"{region_text}. Check the image and its processing"
         for region_text in _describe_regions_by_scan(
-            cohort, feature_name, is_farthest_region
+            cohort, feature_name, farthest_region_mask
         )
     ]
-    return np.where(is_far_scan, far_texts, "")
+    return np.where(far_scan_mask, far_texts, "")
 
 
 def _describe_regions_by_scan(
-    cohort: Cohort, feature_name: str, is_described_region: np.ndarray
+    cohort: Cohort, feature_name: str, described_region_mask: np.ndarray
 ) -> list[str]:
     """Return of every scan the listed regions, with the values of it and others."""
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
-    other_feature_values = np.where(is_described_region, np.nan, feature_values)
+    other_feature_values = np.where(described_region_mask, np.nan, feature_values)
     range_texts = [
         f"; in other scans {known_values.min():.3g} to {known_values.max():.3g}"
         if known_values.size
@@ -419,12 +425,12 @@ def _describe_regions_by_scan(
             (
                 f"{cohort.region_names[region_index]} "
                 f"({scan_values[region_index]:.5g}{range_texts[region_index]})"
-                for region_index in np.flatnonzero(is_described_in_scan)
+                for region_index in np.flatnonzero(described_mask_in_scan)
             ),
             3,
         )
-        for scan_values, is_described_in_scan in zip(
-            feature_values, is_described_region, strict=True
+        for scan_values, described_mask_in_scan in zip(
+            feature_values, described_region_mask, strict=True
         )
     ]
 
@@ -598,11 +604,11 @@ def _compute_mirror_scores(side_agreements: np.ndarray) -> np.ndarray:
     n_sds_to_flag = 4.5 + 20 / n_scans
     if n_scans < MIN_SCANS or not median_agreement > (n_sds_to_flag - 1) * robust_sd:
         return np.full(n_scans, np.nan)
-    is_exchanged_scan = side_agreements < min(
+    exchanged_scan_mask = side_agreements < min(
         0, median_agreement - n_sds_to_flag * robust_sd
     )
     return (
-        np.where(is_exchanged_scan, side_agreements, np.maximum(side_agreements, 0))
+        np.where(exchanged_scan_mask, side_agreements, np.maximum(side_agreements, 0))
         / median_agreement
     )
 

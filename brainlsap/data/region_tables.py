@@ -714,10 +714,10 @@ def _classify_row_columns(
 def _are_mostly_numbers(column_cells: pd.Series) -> bool:
     """Return whether most cells are numbers, though other cells may be faulty."""
     filled_cells = column_cells.dropna().astype(str)
-    is_number_cell = pd.to_numeric(
+    number_cell_mask = pd.to_numeric(
         filled_cells, errors="coerce"
     ).notna() | filled_cells.map(is_number_with_marks).astype(bool)
-    return bool(is_number_cell.mean() > 1 / 2)
+    return bool(number_cell_mask.mean() > 1 / 2)
 
 
 def _add_sheet_name(file_name: str | Path, sheet_name: str) -> str:
@@ -927,32 +927,32 @@ def _find_row_faults(
     cell_numbers = region_cell_table.apply(pd.to_numeric, errors="coerce").to_numpy(
         float
     )
-    is_filled_cell = ~pd.isna(cell_array)
-    is_wrong_cell = np.isnan(cell_numbers) & is_filled_cell
-    is_wrong_row = is_wrong_cell.any(axis=1)
-    n_filled_rows = is_filled_cell.any(axis=1).sum()
-    is_wrong_column = is_wrong_cell.any(axis=0) & (is_wrong_cell == is_filled_cell).all(
-        axis=0
-    )
+    filled_cell_mask = ~pd.isna(cell_array)
+    wrong_cell_mask = np.isnan(cell_numbers) & filled_cell_mask
+    wrong_row_mask = wrong_cell_mask.any(axis=1)
+    n_filled_rows = filled_cell_mask.any(axis=1).sum()
+    wrong_column_mask = wrong_cell_mask.any(axis=0) & (
+        wrong_cell_mask == filled_cell_mask
+    ).all(axis=0)
     marked_number_cells = [
-        *filter(is_number_with_marks, map(str, cell_array[is_wrong_cell]))
+        *filter(is_number_with_marks, map(str, cell_array[wrong_cell_mask]))
     ]
-    is_cell_with_point = np.array(
-        ["." in str(cell_text) for cell_text in cell_array[is_filled_cell]]
+    point_cell_mask = np.array(
+        ["." in str(cell_text) for cell_text in cell_array[filled_cell_mask]]
     )
     has_other_notation = bool(marked_number_cells) and not (
         all(map(has_decimal_comma, marked_number_cells))
-        and 2 * is_cell_with_point.sum() > is_filled_cell.sum()
+        and 2 * point_cell_mask.sum() > filled_cell_mask.sum()
     )
     if (
-        2 * is_wrong_row.sum() > n_filled_rows
-        or is_wrong_column.any()
+        2 * wrong_row_mask.sum() > n_filled_rows
+        or wrong_column_mask.any()
         or has_other_notation
     ):
         return {}
     fault_by_row_index: dict[int, Finding] = {}
-    for row_index in np.flatnonzero(is_wrong_row):
-        column_indices = np.flatnonzero(is_wrong_cell[row_index])
+    for row_index in np.flatnonzero(wrong_row_mask):
+        column_indices = np.flatnonzero(wrong_cell_mask[row_index])
         cells_text = join_with_commas(
             dict.fromkeys(map(repr, cell_array[row_index, column_indices])), 3
         )
@@ -1799,10 +1799,10 @@ def _average_frame_window(
     frame_weight_array = compute_frame_weights(
         table_path, frame_starts, frame_ends, frames
     )
-    is_weighted_frame = frame_weight_array > 0
-    return region_names, frame_weight_array[is_weighted_frame] @ parse_numbers(
+    weighted_frame_mask = frame_weight_array > 0
+    return region_names, frame_weight_array[weighted_frame_mask] @ parse_numbers(
         table_path, frame_table[region_names]
-    )[is_weighted_frame]
+    )[weighted_frame_mask]
 
 
 def compute_frame_weights(
@@ -1822,15 +1822,15 @@ def compute_frame_weights(
             path=table_path,
         )
     window_start, window_end = frames or (frame_starts[0], frame_ends[0])
-    is_frame_in_window = (frame_starts >= window_start - 1e-6) & (
+    frame_in_window_mask = (frame_starts >= window_start - 1e-6) & (
         frame_ends <= window_end + 1e-6
     )
-    frame_durations = np.where(is_frame_in_window, frame_ends - frame_starts, 0)
+    frame_durations = np.where(frame_in_window_mask, frame_ends - frame_starts, 0)
     are_consecutive = (frame_ends > frame_starts).all() and (
         frame_starts[1:] >= frame_ends[:-1] - 1e-6
     ).all()
     # Otherwise there is a gap, or an edge of the window cuts a frame.
-    is_window_filled = is_frame_in_window.any() and np.isclose(
+    is_window_filled = frame_in_window_mask.any() and np.isclose(
         frame_durations.sum(), window_end - window_start, rtol=1e-3
     )
     if not (are_consecutive and is_window_filled):

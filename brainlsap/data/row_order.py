@@ -737,8 +737,8 @@ def _are_rows_label_numbers(weight_matrix: np.ndarray, atlas: Atlas) -> bool:
     ):
         return False
     region_weights = weight_matrix[1:, 1:]  # every row may have links to label 0
-    is_linked_row = np.any(region_weights, axis=1) | np.any(region_weights, axis=0)
-    linked_row_indices = 1 + np.flatnonzero(is_linked_row)
+    linked_row_mask = np.any(region_weights, axis=1) | np.any(region_weights, axis=0)
+    linked_row_indices = 1 + np.flatnonzero(linked_row_mask)
     linked_row_indices = linked_row_indices[
         linked_row_indices >= _MIN_LABEL_NUMBER
     ]  # smaller ones may be of no region

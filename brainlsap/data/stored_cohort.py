@@ -108,9 +108,9 @@ def read_cohort_file(cohort_path: str | Path, **options: Any) -> Cohort:
     excluded_scan_names = _find_excluded_scan_names(cohort, new_options.exclude)
     # Visits of people who are wholly excluded need no baseline.
     excluded_person_ids = _find_excluded_people(cohort, excluded_scan_names)
-    is_of_excluded_person = cohort.table["participant"].isin(excluded_person_ids)
+    excluded_person_scan_mask = cohort.table["participant"].isin(excluded_person_ids)
     cohort = _exclude_scans(
-        cohort_path, cohort, {*cohort.table["scan"][is_of_excluded_person]}
+        cohort_path, cohort, {*cohort.table["scan"][excluded_person_scan_mask]}
     )
     if new_options.scans:
         cohort = _select_scans(cohort_path, cohort, new_options.scans)
@@ -131,8 +131,10 @@ def read_cohort_file(cohort_path: str | Path, **options: Any) -> Cohort:
     selecting_options = new_options.to_jsonable(SELECTING_OPTIONS)
     if cohort.reading_options.exclude and excluded_scan_names:
         # State the scans that the file leaves out, and those that were named now.
-        is_excluded_row = cohort.left_out["fate"] == EXCLUDED
-        selecting_options["exclude"] = sorted(cohort.left_out["scan"][is_excluded_row])
+        excluded_row_mask = cohort.left_out["fate"] == EXCLUDED
+        selecting_options["exclude"] = sorted(
+            cohort.left_out["scan"][excluded_row_mask]
+        )
     if skip_faulty:
         selecting_options["skip_faulty"] = True
     reading_options = cohort.reading_options.change(**selecting_options)
@@ -357,19 +359,19 @@ def _exclude_scans(
     """Return the cohort without scans; also others of these names become excluded."""
     if not excluded_scan_names:
         return cohort
-    is_excluded_scan = cohort.table["scan"].isin(excluded_scan_names).to_numpy()
-    if is_excluded_scan.all():
+    excluded_scan_mask = cohort.table["scan"].isin(excluded_scan_names).to_numpy()
+    if excluded_scan_mask.all():
         raise CohortError(
             f"{option_text('exclude')} leaves out all {cohort.n_scans} scans. Name "
             "fewer scans",
             path=cohort_path,
         )
-    if is_excluded_scan.any():
-        cohort = cohort.select(~is_excluded_scan, fate=EXCLUDED)
+    if excluded_scan_mask.any():
+        cohort = cohort.select(~excluded_scan_mask, fate=EXCLUDED)
     dropped_table = cohort.left_out.copy()
-    is_excluded_row = dropped_table["scan"].isin(excluded_scan_names)
-    dropped_table.loc[is_excluded_row, "fate"] = EXCLUDED
-    dropped_table.loc[is_excluded_row, "reason"] = ""
+    excluded_row_mask = dropped_table["scan"].isin(excluded_scan_names)
+    dropped_table.loc[excluded_row_mask, "fate"] = EXCLUDED
+    dropped_table.loc[excluded_row_mask, "reason"] = ""
     cohort = replace(cohort, left_out=dropped_table)
     return _update_notes(cohort)
 
@@ -394,9 +396,9 @@ def leave_out_faulty(cohort: Cohort, fault_by_scan: Mapping[str, Finding]) -> Co
     """Return the cohort without the scans that have a fault, which its notes list."""
     if not fault_by_scan:
         return cohort
-    is_faulty_scan = cohort.table["scan"].isin(fault_by_scan.keys()).to_numpy()
+    faulty_scan_mask = cohort.table["scan"].isin(fault_by_scan.keys()).to_numpy()
     return _record_fault_reasons(
-        cohort.select(~is_faulty_scan, fate=FAULTY), fault_by_scan
+        cohort.select(~faulty_scan_mask, fate=FAULTY), fault_by_scan
     )
 
 
@@ -440,13 +442,13 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scans_option: str) ->
             "out, or read the folder of the study."
         )
     scan_table = cohort.table
-    is_baseline_session = scan_table["session"].map(is_called_baseline)
+    baseline_session_mask = scan_table["session"].map(is_called_baseline)
     baseline_row_indices = list[int]()
     baseline_findings = list[Finding]()
     n_people_without_baseline = 0
     for participant_id, person_table in scan_table.groupby("participant", sort=False):
         session_ids = person_table["session"]
-        baseline_session_ids = session_ids[is_baseline_session[session_ids.index]]
+        baseline_session_ids = session_ids[baseline_session_mask[session_ids.index]]
         baseline_session_ids = baseline_session_ids[
             baseline_session_ids.isin(
                 choose_baseline_visits([*baseline_session_ids], [*baseline_session_ids])
@@ -454,7 +456,7 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scans_option: str) ->
         ]
         if (
             baseline_session_ids.empty
-            and is_baseline_session.any()
+            and baseline_session_mask.any()
             and (session_ids != "").all()
         ):
             n_people_without_baseline += (
@@ -584,7 +586,7 @@ def _select_labels(
             scan_table[cohort.label_name] = scan_table["label"]
     label_counts = label_texts.value_counts().sort_index()
     class_order, are_classes_ordered = order_classes(list(label_counts.index), classes)
-    is_scan_in_class = label_texts.isin(class_order)
+    class_scan_mask = label_texts.isin(class_order)
     fault_findings, class_note = list[Finding](), ""
     skipped_fault_by_scan: dict[str, Finding] = {}
     if classes is None:
@@ -597,7 +599,7 @@ def _select_labels(
                 FAULT,
                 scan=scan_name,
             )
-            for scan_name in scan_table["scan"][~is_scan_in_class]
+            for scan_name in scan_table["scan"][~class_scan_mask]
         ]
         if skip_faulty:
             skipped_fault_by_scan = {
@@ -607,15 +609,15 @@ def _select_labels(
             fault_findings += label_findings
     else:
         lower_class_names = {label_text.lower() for label_text in class_order}
-        is_scan_in_class_caseless = label_texts.str.lower().isin(lower_class_names)
+        caseless_class_mask = label_texts.str.lower().isin(lower_class_names)
         fault_findings += find_spelling_faults(
-            label_name, label_texts[is_scan_in_class_caseless], scan_table["scan"]
+            label_name, label_texts[caseless_class_mask], scan_table["scan"]
         )
         fault_findings += find_absent_class_faults(
             label_name, class_order, label_counts
         )
         other_label_counts = (
-            label_texts[~is_scan_in_class].fillna("n/a").value_counts().sort_index()
+            label_texts[~class_scan_mask].fillna("n/a").value_counts().sort_index()
         )
         if counts_text := named_counts_text(other_label_counts.items()):
             class_note = (
@@ -631,11 +633,11 @@ def _select_labels(
     findings = _renew_order_notes(cohort, class_order if classes is None else ())
     if class_note:
         findings = (*findings, Finding(class_note, LEFT_OUT, kind=CLASSES))
-    scan_table = scan_table.assign(label=label_texts)[is_scan_in_class].reset_index(
+    scan_table = scan_table.assign(label=label_texts)[class_scan_mask].reset_index(
         drop=True
     )
     selected_cohort = cohort.select(
-        is_scan_in_class.to_numpy(),
+        class_scan_mask.to_numpy(),
         fate=[
             NO_LABEL if pd.isna(label_text) else OTHER_CLASS
             for label_text in label_texts

@@ -356,12 +356,12 @@ def _find_row_visit_pairs(
     has_visit_by_instance: dict[int, np.ndarray] = {}
     for column_name_by_instance in column_by_instance_dicts:
         for instance_number, column_name in column_name_by_instance.items():
-            is_filled_cell = [
+            filled_cell_flags = [
                 cell_text is not None for cell_text in cells_by_column[column_name]
             ]
             has_visit_by_instance[instance_number] = has_visit_by_instance.get(
                 instance_number, False
-            ) | np.array(is_filled_cell)
+            ) | np.array(filled_cell_flags)
     row_visit_pairs = list[tuple[int, int | None]]()
     for row_index in range(len(cells_by_column.line_numbers)):
         visit_numbers = [
@@ -584,11 +584,11 @@ def parse_numbers(
         parsed_numbers = pd.to_numeric(cell_array.ravel(), errors="coerce").reshape(
             cell_array.shape
         )
-    is_wrong_cell = pd.isna(parsed_numbers) & ~pd.isna(cell_array)
+    wrong_cell_mask = pd.isna(parsed_numbers) & ~pd.isna(cell_array)
     wrong_cell_texts = [
         f"{cell_array[row_index, column_index]!r} in row {row_index + 1} below the "
         f"header, column {column_names[column_index]!r}"
-        for row_index, column_index in np.argwhere(is_wrong_cell)
+        for row_index, column_index in np.argwhere(wrong_cell_mask)
     ]
     problem_text = (
         f"{len(wrong_cell_texts)} cells must be numbers or n/a: "
@@ -596,7 +596,7 @@ def parse_numbers(
     )
     filled_cell_texts = [*map(str, cell_array[~pd.isna(cell_array)])]
     conversion_advice = ""
-    if _have_decimal_commas(filled_cell_texts, cell_array[is_wrong_cell]):
+    if _have_decimal_commas(filled_cell_texts, cell_array[wrong_cell_mask]):
         problem_text = (
             f"all numbers have decimal commas, for example {wrong_cell_texts[0]}"
         )
@@ -605,10 +605,10 @@ def parse_numbers(
             "save it with to_csv, which writes decimal points."
         )
     raise FileFormatError(
-        f"{problem_text}.{advise_on_number_cells(cell_array[is_wrong_cell])}{conversion_advice}",
+        f"{problem_text}.{advise_on_number_cells(cell_array[wrong_cell_mask])}{conversion_advice}",
         path=table_path,
         kind="not numbers",
-        values={"cells": tuple(cell_array[is_wrong_cell])},
+        values={"cells": tuple(cell_array[wrong_cell_mask])},
     )
 
 
