@@ -22,7 +22,7 @@ from brainlsap.data.order_check import OrderCheck, is_same_or_mirrored
 from brainlsap.data.row_order import (
     RowNames,
     RowOrder,
-    find_region_by_row,
+    find_region_index_by_row,
     list_fitting_orders,
 )
 
@@ -68,7 +68,7 @@ def read_matrices() -> dict[str, np.ndarray]:
 
 def write_in_order(matrix: np.ndarray, order: RowOrder, atlas: Atlas) -> np.ndarray:
     """Return a matrix of the atlas as a tool with this order would write it."""
-    regions = find_region_by_row(atlas, order.names)
+    regions = find_region_index_by_row(atlas, order.names)
     n_parts = pd.Series(regions).value_counts()
     spread = np.zeros((len(regions), len(atlas)))
     for row, region in enumerate(regions):

@@ -438,7 +438,7 @@ def _brain_figures_advice(
         "(--image) or with FreeSurfer's annotation of their surfaces (--annot "
         "lh.NAME.annot)."
     )
-    bundled_match = brainlsap.data.row_order.find_bundled_atlas(user_atlas)
+    bundled_match = brainlsap.data.row_order.find_bundled_atlas_and_order(user_atlas)
     if bundled_match is None:
         return advice_text
     bundled_name, row_order_name = bundled_match
@@ -1309,10 +1309,10 @@ def _load_cohort(
     )
     class_merging_spec = value_by_study_option.pop("merge_classes", None)
     cohort = brainlsap.workflow.merge_classes(cohort, class_merging_spec)
-    print(f"Study: {cohort}", brainlsap.check_cohort(cohort).count_lines[1], sep="\n")
-    for value_sentence in brainlsap.data.quality.describe_values(cohort):
+    print(f"Study: {cohort}", brainlsap.check_cohort(cohort).count_texts[1], sep="\n")
+    for value_sentence in brainlsap.data.quality.list_value_range_sentences(cohort):
         print(f"Values: {value_sentence}", flush=True)
-    for finding in brainlsap.data.quality.describe_odd_units(cohort):
+    for finding in brainlsap.data.quality.list_odd_unit_texts(cohort):
         print(f"Warning: {finding}", flush=True)
     _print_choice_notes(cohort.findings)
     return cohort

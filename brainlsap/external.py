@@ -21,8 +21,8 @@ from brainlsap.data.covariates import (
     STAGE_OF_WORD,
     is_categorical_covariate,
 )
-from brainlsap.data.flow import USED_FOR_TRAINING, format_exclude_option
-from brainlsap.data.load import RefusedStudyError, open_study
+from brainlsap.data.flow import USED_FOR_TRAINING, exclusion_option_text
+from brainlsap.data.load import RefusedStudyError, open_scans_and_sources
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.reading_options import check_option_names
 from brainlsap.data.stored_cohort import get_label_series, is_cohort_file
@@ -143,7 +143,7 @@ def _read_scan_table(
     The columns have the names that the user wrote.
     """
     reading_options = make_reading_options(model, folder, **value_by_option)
-    scan_list, feature_sources = open_study(
+    scan_list, feature_sources = open_scans_and_sources(
         folder, reading_options, copied_label_name=label_name
     )
     scan_table = scan_list.table.iloc[:, len(KEY_COLUMNS) :]
@@ -705,7 +705,7 @@ def _check_not_in_training(
             f"{len(same_scan_names)} of {len(scan_names)} scans were used to train the "
             f"model ({join_with_commas(same_scan_names, 3)}). A test requires people "
             "whose scans were not used in training. Leave these scans out with "
-            f"{format_exclude_option(same_scan_names)}. In the table of `predict`, the "
+            f"{exclusion_option_text(same_scan_names)}. In the table of `predict`, the "
             "column 'remark' marks all of these scans",
             list_grouped_finding_texts(fault_findings),
         )
@@ -718,7 +718,7 @@ def _check_not_in_training(
             "ID as a person in the training data "
             f"({join_with_commas(same_person_ids, 3)}). If each of these IDs means the "
             "same person in both studies, leave these people out with "
-            f"{format_exclude_option(same_person_ids)}. In the table of `predict`, the "
+            f"{exclusion_option_text(same_person_ids)}. In the table of `predict`, the "
             "column 'remark' marks all of these people. If the IDs mean different "
             "people, for example because both studies number their people from 1, "
             f"give {option_text('ids_are_new', True)}."

@@ -287,7 +287,7 @@ class Option:
         Whether another value may change a number in the results (beyond rounding).
     selects_files
         Whether it selects the participants of a study or the files that are read. These
-        options are those that :func:`brainlsap.data.load.open_study` needs.
+        options are those that :func:`brainlsap.data.load.open_scans_and_sources` needs.
     stored_model
         Use of the value of the fit for new participants: "default" uses it unless
         another value is given, "fixed" rejects another value, "" ignores it.

@@ -25,14 +25,14 @@ from brainlsap.data import Cohort, order_classes, read_study, suggest_options
 from brainlsap.data.check import make_refusal_check
 from brainlsap.data.cohort import NOT_GIVEN, check_cohort_given
 from brainlsap.data.covariates import KEY_COLUMNS, is_categorical_covariate
-from brainlsap.data.flow import format_exclude_option
+from brainlsap.data.flow import exclusion_option_text
 from brainlsap.data.load import RefusedStudyError, read_folder
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.quality import (
     SideComparison,
-    compare_sides,
     exchanged_sides_text,
     learn_asymmetry_record,
+    make_side_comparison,
     unknown_sides_text,
 )
 from brainlsap.data.reading_options import (
@@ -40,12 +40,12 @@ from brainlsap.data.reading_options import (
     NO_CONNECTOME,
     ReadingOptions,
     check_option_names,
-    list_changed_options,
+    get_changed_value_by_option,
 )
 from brainlsap.data.stored_cohort import (
     get_label_series,
     is_cohort_file,
-    leave_out_faulty,
+    make_cohort_without_faulty,
 )
 from brainlsap.evaluation import (
     Deconfounder,
@@ -392,7 +392,7 @@ def _list_swapped_names_and_side_notes(
     )
     swapped_value_names, note_texts = list[str](), list[str]()
     for value_name, side_record in model_origin.facts.get("sides", {}).items():
-        side_comparison = compare_sides(
+        side_comparison = make_side_comparison(
             regional_values_by_name[value_name], cohort.groups, side_record
         )
         if side_comparison is SideComparison.EXCHANGED:
@@ -436,7 +436,7 @@ def _leave_out_sparse_scans(model: PackedClassifier, cohort: Cohort) -> Cohort:
         return cohort
     _, features = match_connectomes_and_features(model, cohort)
     fault_findings = _find_sparse_scan_faults(model, features, cohort.table["scan"])
-    return leave_out_faulty(
+    return make_cohort_without_faulty(
         cohort, {fault_finding.scan: fault_finding for fault_finding in fault_findings}
     )
 
@@ -448,7 +448,7 @@ def _check_missing_values(
     missing_shares = _compute_missing_shares(model, features)
     fault_findings = _find_sparse_scan_faults(model, features, scan_names)
     if fault_findings:
-        exclude_option_text = format_exclude_option(
+        exclude_option_text = exclusion_option_text(
             [fault_finding.scan for fault_finding in fault_findings]
         )
         raise CohortError(
@@ -1414,7 +1414,7 @@ def card_text(model: PackedClassifier) -> str:
         f"Trained on: {training_facts['n_people']} people, {training_facts['n_scans']} "
         f"scans{simulated_text}: {shares_text}",
     ]
-    changed_value_by_option = list_changed_options(
+    changed_value_by_option = get_changed_value_by_option(
         ReadingOptions.from_jsonable(model.origin_.reading), FIXED_OPTIONS
     )
     if changed_value_by_option:

@@ -99,7 +99,7 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import split_side_from_name
 from brainlsap.data import Cohort, write_tsv
 from brainlsap.data.covariates import KEY_COLUMNS
-from brainlsap.data.row_order import row_orders
+from brainlsap.data.row_order import list_row_orders
 from brainlsap.data.tables import write_dataset_description
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.files import fill_folder
@@ -863,7 +863,7 @@ def mrtrix_node_region_indices(atlas: Atlas) -> np.ndarray:
     -1 for nodes that the atlas leaves out: cerebellum, and accumbens in destrieux160.
     """
     row_order = next(
-        row_order for row_order in row_orders(atlas) if row_order.tool == "mrtrix"
+        row_order for row_order in list_row_orders(atlas) if row_order.tool == "mrtrix"
     )
     region_indices_or_none = [
         atlas.find(region_name) for region_name in row_order.names

@@ -28,8 +28,8 @@ from brainlsap.adni.tables import (
     ADNI_STAGES,
     AdniFault,
     gather_adni_tables,
-    parse_dates,
-    refuse_faults,
+    parse_date_series,
+    refuse_table_faults,
     standardize_ptid,
 )
 from brainlsap.data import write_tsv
@@ -84,7 +84,7 @@ _DICOM_SUFFIXES = {".dcm", ".ima", ""}
 _SUFFIX_PATTERN = re.compile(r"\.nii\.gz$|\.[^.]*$")
 
 
-def find_modality(
+def find_modality_name(
     series_description: str, word_by_modality: Mapping[str, str]
 ) -> str | None:
     """Return the modality that a description names; look for given words first."""
@@ -114,12 +114,12 @@ def find_tracer_entity(series_description: str, modality: str) -> str:
 class AdniImages(NamedTuple):
     """The images of a download, and those that cannot be used."""
 
-    images: pd.DataFrame  # by person, day and number
+    image_table: pd.DataFrame  # by person, day and number
     notes: list[str]
-    unused_images: pd.DataFrame  # with a reason: ptid, image, reason ...
+    unused_image_table: pd.DataFrame  # with a reason: ptid, image, reason ...
 
 
-def find_images(
+def find_adni_images(
     folder: str | Path,
     image_list_table: pd.DataFrame,
     word_by_modality: Mapping[str, str],
@@ -144,7 +144,7 @@ def find_images(
                 "",
                 "",
             )[:2]
-            modality = find_modality(series_description, word_by_modality)
+            modality = find_modality_name(series_description, word_by_modality)
             is_empty_folder = not any(
                 image_path.is_file() for image_path in image_folder.iterdir()
             )
@@ -194,14 +194,14 @@ def find_images(
                 for image_folder, omission_reason in misplaced_table.to_numpy()
             ],
         )
-    acquisition_dates = parse_dates(image_table["day"])
+    acquisition_dates = parse_date_series(image_table["day"])
     _write_fault_reasons(image_table, acquisition_dates)
     faulty_image_mask = image_table["reason"] != ""
     if faulty_image_mask.any() and not skip_faulty:
         raise CohortError(
             f"{folder}: some images cannot be used. Correct the folders of these "
             f"images, or leave them out with {option_text('skip_faulty', True)}",
-            _describe_image_faults(image_table[faulty_image_mask]),
+            _list_image_fault_lines(image_table[faulty_image_mask]),
         )
     download_table.loc[image_without_files_mask, "reason"] = "the image has no files"
     download_table.loc[image_without_modality_mask, "reason"] = (
@@ -211,7 +211,9 @@ def find_images(
         [download_table[unusable_image_mask], image_table[faulty_image_mask]],
         ignore_index=True,
     )
-    unused_table["scan_date"] = parse_dates(unused_table["day"]).dt.strftime("%Y-%m-%d")
+    unused_table["scan_date"] = parse_date_series(unused_table["day"]).dt.strftime(
+        "%Y-%m-%d"
+    )
     omission_notes = []
     modality_advice = (
         ". Name the modality of a description with "
@@ -238,7 +240,7 @@ def find_images(
             "folders were not searched, because their names are not PTIDs (for "
             f"example 005_S_4010): {join_with_commas(other_folder_names, 5)}"
         )
-    scanner_by_image = _parse_scanner_names(image_list_table)
+    scanner_by_image = _parse_scanner_by_image(image_list_table)
     if len(image_list_table):
         image_digit_series = (
             image_list_table["image data id"].dropna().map(_get_image_id_digits)
@@ -287,7 +289,7 @@ def _write_fault_reasons(
         )
 
 
-def _describe_image_faults(faulty_table: pd.DataFrame) -> list[str]:
+def _list_image_fault_lines(faulty_table: pd.DataFrame) -> list[str]:
     """Return a line for each reason why images cannot be used."""
     duplicate_image_mask = faulty_table.duplicated("image", keep=False)
     reason_series = faulty_table["reason"]
@@ -406,7 +408,7 @@ def _read_scanner_name(folder: Path) -> str | None:
     return None
 
 
-def _parse_scanner_names(image_list_table: pd.DataFrame) -> dict[str, str]:
+def _parse_scanner_by_image(image_list_table: pd.DataFrame) -> dict[str, str]:
     """Return scanners by image number, from LONI's list.
 
     The list has one column (`Manufacturer=SIEMENS;Mfg Model=...`), or one column for
@@ -456,7 +458,7 @@ def _parse_scanner_names(image_list_table: pd.DataFrame) -> dict[str, str]:
     return scanner_by_image
 
 
-def pair_images(
+def make_pair_and_unused_tables(
     visit_table: pd.DataFrame, image_table: pd.DataFrame, max_days: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Assign every image to the nearest visit of the person within a window of days.
@@ -577,8 +579,8 @@ def import_adni(
             tables
         )
         if not skip_faulty:
-            refuse_faults(Path(tables), table_faults)
-        image_table, image_notes, unusable_table = find_images(
+            refuse_table_faults(Path(tables), table_faults)
+        image_table, image_notes, unusable_table = find_adni_images(
             images, image_list_table, modalities, skip_faulty=skip_faulty
         )
         import_notes += image_notes
@@ -606,7 +608,9 @@ def import_adni(
             session_id="ses-M" + visit_table["month"].astype(str).str.zfill(3),
             exam_date=visit_table["date"].dt.strftime("%Y-%m-%d"),
         )
-        pair_table, unpaired_table = pair_images(visit_table, image_table, window)
+        pair_table, unpaired_table = make_pair_and_unused_tables(
+            visit_table, image_table, window
+        )
         unused_table = pd.concat(
             [unpaired_table, unusable_table[UNUSED_COLUMNS]], ignore_index=True
         )
@@ -630,7 +634,7 @@ def import_adni(
                 f"{count_text(image_table['ptid'].nunique(), 'person')} "
                 f"{verb_form(len(image_table), 'were')} compared with "
                 f"{count_text(len(visit_table), 'visit')}",
-                _explain_no_pairs(
+                _list_pairing_hint_lines(
                     unpaired_table,
                     visit_table,
                     recognised_modality_counts,
@@ -639,7 +643,7 @@ def import_adni(
                 )
                 + image_notes,
             )
-        label_count_table = count_labels_by_phase(visit_table)
+        label_count_table = make_label_count_table(visit_table)
         n_unstaged_by_phase = label_count_table.groupby("phase")["none"].sum()
         counts_text = ", ".join(
             f"{n} in {phase_name}" for phase_name, n in n_unstaged_by_phase.items() if n
@@ -666,7 +670,7 @@ def import_adni(
         )
         _write_person_tables(pair_table, visit_table, study_folder)
         for pair_row in pair_table.to_dict("records"):
-            _link_files(pair_row, study_folder)
+            _link_image_files(pair_row, study_folder)
         write_tsv(pair_table, study_folder / "adni_pairing.tsv")
         write_tsv(unused_table, study_folder / "adni_unused_images.tsv")
         write_tsv(label_count_table, study_folder / "adni_labels_by_phase.tsv")
@@ -685,7 +689,7 @@ def import_adni(
     )
 
 
-def _explain_no_pairs(
+def _list_pairing_hint_lines(
     unpaired_image_table: pd.DataFrame,
     visit_table: pd.DataFrame,
     image_count_by_modality: pd.Series,
@@ -716,7 +720,7 @@ def _explain_no_pairs(
     return hint_lines
 
 
-def count_labels_by_phase(visit_table: pd.DataFrame) -> pd.DataFrame:
+def make_label_count_table(visit_table: pd.DataFrame) -> pd.DataFrame:
     """Count participants by phase of enrolment, site and baseline label."""
     fill_value_by_column = {"first_phase": "n/a", "site": "n/a", "stage": "none"}
     first_visit_table = visit_table.drop_duplicates("rid").fillna(fill_value_by_column)
@@ -765,7 +769,7 @@ def _write_person_tables(
         )
 
 
-def _link_files(text_by_pair_column: dict[str, str], study_folder: Path) -> None:
+def _link_image_files(text_by_pair_column: dict[str, str], study_folder: Path) -> None:
     """Link the files of an image into the folder of its visit.
 
     A single NIfTI image and its sidecars get BIDS names. Other files keep their names

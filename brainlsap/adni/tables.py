@@ -120,8 +120,8 @@ class AdniFault(NamedTuple):
 class AdniTables(NamedTuple):
     """The joined ADNI tables."""
 
-    visits: pd.DataFrame  # `stage` is the person's label at baseline
-    images: pd.DataFrame  # LONI's list, empty if there is none
+    visit_table: pd.DataFrame  # `stage` is the person's label at baseline
+    image_list_table: pd.DataFrame  # LONI's list, empty if there is none
     notes: list[str]  # entries that were left out or estimated
     faults: list[AdniFault]  # their visits have `is_faulty`
 
@@ -143,7 +143,7 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
     """
     folder = Path(folder)
     table_faults = list[AdniFault]()
-    table_by_kind, columns_by_unused_file = _read_tables(folder)
+    table_by_kind, columns_by_unused_file = _read_tables_and_columns(folder)
     table_notes = [f"tables: {', '.join(table_by_kind)}"]
     if columns_by_unused_file:
         table_notes.append(
@@ -151,11 +151,11 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
             f"{join_with_commas(columns_by_unused_file, 8)}"
         )
     if "ADNIMERGE" in table_by_kind:
-        visit_table = _read_visits(
+        visit_table = _read_visit_table(
             table_by_kind["ADNIMERGE"], table_faults, table_notes
         )
     elif "DXSUM" in table_by_kind:
-        visit_table = _join_tables(table_by_kind, table_faults, table_notes)
+        visit_table = _make_joined_visit_table(table_by_kind, table_faults, table_notes)
         if "ARM" not in table_by_kind and visit_table["stage"].isna().all():
             table_notes.append(
                 "the folder contains no ARM table and no column DX_bl, so SMC, EMCI "
@@ -166,7 +166,7 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
             f"{folder}: the folder contains no table of diagnoses. Add ADNIMERGE "
             "(columns RID, VISCODE, DX_bl and DX) or DXSUM (columns RID, VISCODE "
             "and one of DIAGNOSIS, DXCHANGE and DXCURREN)",
-            _describe_missing_columns(columns_by_unused_file),
+            _list_missing_column_lines(columns_by_unused_file),
         )
     for fact_name, columns_text in _COLUMNS_OF_PERSON_FACTS.items():
         unknown_fact_mask = visit_table[fact_name].isna()
@@ -177,7 +177,7 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
                 f"the {fact_name} of all people is unknown; add the column "
                 f"{columns_text}"
             )
-    merged_visit_table, merging_notes = merge_rows_by_month(
+    merged_visit_table, merging_notes = make_month_table_and_notes(
         visit_table, folder, table_faults
     )
     image_list_table = table_by_kind.get("IMAGES", pd.DataFrame())
@@ -186,7 +186,7 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
     )
 
 
-def _describe_missing_columns(
+def _list_missing_column_lines(
     columns_by_unused_file: Mapping[str, set[str]],
 ) -> list[str]:
     """Return a line for each file that lacks columns of a table of diagnoses."""
@@ -211,7 +211,7 @@ def _describe_missing_columns(
     return fault_lines
 
 
-def refuse_faults(folder: str | Path, table_faults: Sequence[AdniFault]) -> None:
+def refuse_table_faults(folder: str | Path, table_faults: Sequence[AdniFault]) -> None:
     """Raise CohortError if tables have errors; unknown codes are counted."""
     if not table_faults:
         return
@@ -246,7 +246,7 @@ def _expected_words_text(column_name: str) -> str:
     return f"expected {code_range_text}, CN, MCI, AD or Dementia"
 
 
-def _read_tables(
+def _read_tables_and_columns(
     folder: Path,
 ) -> tuple[dict[str, pd.DataFrame], dict[str, set[str]]]:
     """Return tables by kind, and the columns of other files, all in lower case."""
@@ -266,7 +266,7 @@ def _read_tables(
     for table_path in table_paths:
         adni_table = read_table(table_path)
         adni_table.columns = adni_table.columns.str.lower()
-        table_kind = _find_table_kind({*adni_table})
+        table_kind = _find_adni_table_kind({*adni_table})
         if table_kind is None:
             columns_by_unused_file[table_path.name] = {*adni_table}
             continue
@@ -276,7 +276,9 @@ def _read_tables(
                 "only one of them"
             )
         if table_kind == "IMAGES":
-            adni_table = adni_table.rename(columns=_map_to_standard_columns(adni_table))
+            adni_table = adni_table.rename(
+                columns=_make_standard_name_by_column(adni_table)
+            )
         missing_code_table = adni_table.apply(pd.to_numeric, errors="coerce").isin(
             _MISSING_CODES
         )
@@ -284,20 +286,20 @@ def _read_tables(
     return table_by_kind, columns_by_unused_file
 
 
-def _find_table_kind(column_names: set[str]) -> str | None:
+def _find_adni_table_kind(column_names: set[str]) -> str | None:
     """Return the ADNI table that has these columns (in lower case), if any."""
     for table_kind, required_columns in TABLE_HEADS.items():
         if required_columns <= column_names:
             return table_kind
     if {"rid", "viscode"} <= column_names and column_names & {*DIAGNOSES}:
         return "DXSUM"
-    image_headers = {*_map_to_standard_columns(column_names).values()}
+    image_headers = {*_make_standard_name_by_column(column_names).values()}
     if "rid" not in column_names and {"image data id", "subject"} <= image_headers:
         return "IMAGES"
     return None
 
 
-def _map_to_standard_columns(column_names: Iterable[str]) -> dict[str, str]:
+def _make_standard_name_by_column(column_names: Iterable[str]) -> dict[str, str]:
     """Return standard names for the image and person columns of LONI's list."""
     column_by_letters = {
         get_name_letters(column_name): column_name for column_name in column_names
@@ -314,14 +316,16 @@ def _map_to_standard_columns(column_names: Iterable[str]) -> dict[str, str]:
     return standard_name_by_column
 
 
-def _coalesce_columns(adni_table: pd.DataFrame, *column_names: str) -> pd.Series:
+def _coalesce_columns_to_series(
+    adni_table: pd.DataFrame, *column_names: str
+) -> pd.Series:
     """Return, for each row, the first value that is not missing of some columns."""
     return (
         adni_table.reindex(columns=column_names).astype(object).bfill(axis=1).iloc[:, 0]
     )
 
 
-def _standardize_ptids(ptids: pd.Series) -> pd.Series:
+def _standardize_ptid_series(ptids: pd.Series) -> pd.Series:
     """Return PTIDs in ADNI's spelling; leave other text unchanged."""
     return ptids.map(
         lambda ptid: standardize_ptid(str(ptid)) or ptid, na_action="ignore"
@@ -332,7 +336,7 @@ def _to_number_series(text_series: pd.Series) -> pd.Series:
     return pd.to_numeric(text_series, errors="coerce").astype(float)
 
 
-def _standardize_code_spellings(
+def _standardize_code_series(
     code_series: pd.Series, meaning_by_word: Mapping[str, str]
 ) -> pd.Series:
     """Return words and codes in one spelling.
@@ -356,33 +360,35 @@ def _standardize_code_spellings(
     return simple_texts.mask(numeric_code_mask, code_texts).astype(object)
 
 
-def _decode_words(
+def _make_meaning_series(
     code_series: pd.Series, meaning_by_word: Mapping[str, str]
 ) -> pd.Series:
     """Return the meaning of words or codes; None for missing or unknown ones."""
     meaning_series = (
-        _standardize_code_spellings(code_series, meaning_by_word)
+        _standardize_code_series(code_series, meaning_by_word)
         .map(meaning_by_word)
         .astype(object)
     )
     return meaning_series.where(meaning_series.notna() & (meaning_series != ""), None)
 
 
-def _select_unknown_codes(
+def _select_unknown_code_series(
     code_series: pd.Series, meaning_by_word: Mapping[str, str]
 ) -> pd.Series:
     """Return the cells with an unknown meaning."""
     return code_series[
         code_series.notna()
-        & ~_standardize_code_spellings(code_series, meaning_by_word).isin(
+        & ~_standardize_code_series(code_series, meaning_by_word).isin(
             [*meaning_by_word]
         )
     ]
 
 
-def _is_visit_row(visit_table: pd.DataFrame) -> pd.Series:
+def _make_visit_row_mask(visit_table: pd.DataFrame) -> pd.Series:
     """Return whether rows are visits: with a RID, and no screening failure."""
-    visit_codes = _coalesce_columns(visit_table, "viscode2", "viscode").str.lower()
+    visit_codes = _coalesce_columns_to_series(
+        visit_table, "viscode2", "viscode"
+    ).str.lower()
     return visit_table["rid"].notna() & (visit_codes != "f")
 
 
@@ -393,11 +399,11 @@ def _add_unknown_word_faults(
     table_faults: list[AdniFault],
 ) -> pd.Index:
     """Add a fault for every unknown word in a column; return the rows with one."""
-    unknown_cells = _select_unknown_codes(
-        adni_table[lower_column_name][_is_visit_row(adni_table)], meaning_by_word
+    unknown_cells = _select_unknown_code_series(
+        adni_table[lower_column_name][_make_visit_row_mask(adni_table)], meaning_by_word
     )
     column_name = "DX_bl" if lower_column_name == "dx_bl" else lower_column_name.upper()
-    visit_codes = _coalesce_columns(adni_table, "viscode2", "viscode")
+    visit_codes = _coalesce_columns_to_series(adni_table, "viscode2", "viscode")
     for row_index, cell_value in unknown_cells.items():
         rid, visit_code = (
             str(adni_table["rid"][row_index]),
@@ -440,7 +446,7 @@ def _note_meanings(
     table_notes: list[str],
 ) -> None:
     """Add a note on the meaning of words that are not in the original ADNI tables."""
-    simple_words = _standardize_code_spellings(adni_table[column_name], meaning_by_word)
+    simple_words = _standardize_code_series(adni_table[column_name], meaning_by_word)
     unusual_word_mask = simple_words.isin([*meaning_by_word]) & ~simple_words.isin(
         _STANDARD_WORDS
     )
@@ -449,7 +455,7 @@ def _note_meanings(
         adni_table[column_name][unusual_word_mask].value_counts().sort_index()
     )
     if len(n_rows_by_word):
-        simplified_words = _standardize_code_spellings(
+        simplified_words = _standardize_code_series(
             pd.Series(n_rows_by_word.index), meaning_by_word
         )
         stage_texts = [
@@ -475,10 +481,10 @@ def _read_date_series(
     adni_table: pd.DataFrame, column_name: str, table_faults: list[AdniFault]
 ) -> pd.Series:
     """Return a column of dates such as 2006-04-18 or 4/18/2006; NaT for a fault."""
-    date_texts = _coalesce_columns(adni_table, column_name)
-    exam_dates = parse_dates(date_texts)
+    date_texts = _coalesce_columns_to_series(adni_table, column_name)
+    exam_dates = parse_date_series(date_texts)
     invalid_date_mask = (
-        date_texts.notna() & exam_dates.isna() & _is_visit_row(adni_table)
+        date_texts.notna() & exam_dates.isna() & _make_visit_row_mask(adni_table)
     )
     for row_index, cell_text in date_texts[invalid_date_mask].items():
         rid, visit_code = (
@@ -497,7 +503,7 @@ def _read_date_series(
     return exam_dates
 
 
-def parse_dates(date_texts: pd.Series) -> pd.Series:
+def parse_date_series(date_texts: pd.Series) -> pd.Series:
     """Return dates of text such as 2006-04-18_08_20_30.0 or 4/18/2006; else NaT."""
     parsed_dates = pd.to_datetime(
         date_texts.str.slice(0, 10), format="%Y-%m-%d", errors="coerce"
@@ -508,18 +514,18 @@ def parse_dates(date_texts: pd.Series) -> pd.Series:
     )
 
 
-def _unify_phases(phase_series: pd.Series) -> pd.Series:
+def _unify_phase_series(phase_series: pd.Series) -> pd.Series:
     """Return phases in one spelling: `ADNI GO` and `adnigo` become `ADNIGO`."""
     phase_codes = phase_series.str.upper().str.replace(r"[ _-]", "", regex=True)
     return phase_codes.where(phase_codes.isin(PHASES), phase_series).astype(object)
 
 
-def _read_visits(
+def _read_visit_table(
     visit_table: pd.DataFrame, table_faults: list[AdniFault], table_notes: list[str]
 ) -> pd.DataFrame:
     """Return the properties of each visit under our names; add faults and notes."""
     series_by_fact = {
-        fact_name: _coalesce_columns(visit_table, *source_column_names)
+        fact_name: _coalesce_columns_to_series(visit_table, *source_column_names)
         for fact_name, source_column_names in HEADS_BY_FACT.items()
     }
     diagnosis_table = pd.DataFrame(index=visit_table.index)
@@ -543,15 +549,15 @@ def _read_visits(
             DIAGNOSES[diagnosis_column_name],
             table_notes,
         )
-        diagnosis_table[diagnosis_column_name] = _decode_words(
+        diagnosis_table[diagnosis_column_name] = _make_meaning_series(
             visit_table[diagnosis_column_name], DIAGNOSES[diagnosis_column_name]
         )
     if "dx_bl" in visit_table:
         _note_meanings(visit_table, "dx_bl", _STAGE_WORDS, table_notes)
         _add_unknown_word_faults(visit_table, "dx_bl", _STAGE_WORDS, table_faults)
-    contradictory_visit_mask = (diagnosis_table.nunique(axis=1) > 1) & _is_visit_row(
-        visit_table
-    )
+    contradictory_visit_mask = (
+        diagnosis_table.nunique(axis=1) > 1
+    ) & _make_visit_row_mask(visit_table)
     for row_index in diagnosis_table.index[contradictory_visit_mask]:
         diagnosis_by_column = diagnosis_table.loc[row_index].dropna()
         diagnosis_texts = [
@@ -575,7 +581,7 @@ def _read_visits(
         faulty_visit_mask[row_index] = True
     for fact_name in ("phase", "first_phase"):
         fact_series = series_by_fact[fact_name]
-        series_by_fact[fact_name] = _unify_phases(fact_series)
+        series_by_fact[fact_name] = _unify_phase_series(fact_series)
         known_phase_mask = series_by_fact[fact_name].isin(PHASES)
         _note_unknown_values(
             fact_series,
@@ -586,13 +592,13 @@ def _read_visits(
         )
     ages = _to_number_series(series_by_fact["age"])
     _note_unknown_values(series_by_fact["age"], ages.notna(), "ages", table_notes)
-    sexes = _decode_words(series_by_fact["sex"], _SEXES)
+    sexes = _make_meaning_series(series_by_fact["sex"], _SEXES)
     _note_unknown_values(series_by_fact["sex"], sexes.notna(), "sexes", table_notes)
     series_by_fact |= {
-        "ptid": _standardize_ptids(series_by_fact["ptid"]),
-        "diagnosis": _coalesce_columns(diagnosis_table, *diagnosis_table),
+        "ptid": _standardize_ptid_series(series_by_fact["ptid"]),
+        "diagnosis": _coalesce_columns_to_series(diagnosis_table, *diagnosis_table),
         "is_faulty": faulty_visit_mask,
-        "stage": _decode_words(series_by_fact["stage"], _STAGE_WORDS),
+        "stage": _make_meaning_series(series_by_fact["stage"], _STAGE_WORDS),
         "sex": sexes,
         "date": _read_date_series(visit_table, "examdate", table_faults).fillna(
             _read_date_series(visit_table, "userdate", table_faults)
@@ -603,14 +609,14 @@ def _read_visits(
     return pd.DataFrame(series_by_fact)
 
 
-def _join_tables(
+def _make_joined_visit_table(
     table_by_kind: dict[str, pd.DataFrame],
     table_faults: list[AdniFault],
     table_notes: list[str],
 ) -> pd.DataFrame:
     """Join DXSUM with arms, demography and days of examination, by RID."""
     diagnosis_table = table_by_kind["DXSUM"]
-    visit_table = _read_visits(diagnosis_table, table_faults, table_notes)
+    visit_table = _read_visit_table(diagnosis_table, table_faults, table_notes)
     diagnosis_rids = _to_number_series(diagnosis_table["rid"])
     if "REGISTRY" in table_by_kind:
         registry_table = table_by_kind["REGISTRY"]
@@ -627,26 +633,28 @@ def _join_tables(
         exam_dates = exam_date_by_visit.reindex(
             pd.MultiIndex.from_arrays([diagnosis_rids, diagnosis_table["viscode"]])
         )
-        diagnosis_dates = parse_dates(_coalesce_columns(diagnosis_table, "examdate"))
+        diagnosis_dates = parse_date_series(
+            _coalesce_columns_to_series(diagnosis_table, "examdate")
+        )
         diagnosis_dates = diagnosis_dates.fillna(
             exam_dates.set_axis(diagnosis_table.index)
         )
         visit_table["date"] = diagnosis_dates.fillna(visit_table["date"])
     if "ARM" in table_by_kind:
-        baseline_stage_by_rid = _read_baseline_stages(
+        baseline_stage_by_rid = _read_baseline_stage_by_rid(
             table_by_kind["ARM"], table_faults, table_notes
         )
         visit_table["stage"] = diagnosis_rids.map(baseline_stage_by_rid).astype(object)
     if "PTDEMOG" in table_by_kind:
         demography_table = table_by_kind["PTDEMOG"]
         birth_months = _to_number_series(
-            _coalesce_columns(demography_table, "ptdobmm")
+            _coalesce_columns_to_series(demography_table, "ptdobmm")
         ).fillna(6.5)
         series_by_fact = {
             "born": _to_number_series(demography_table["ptdobyy"])
             + (birth_months - 0.5) / 12,
-            "sex": _decode_words(demography_table["ptgender"], _SEXES),
-            "education": _coalesce_columns(demography_table, "pteducat"),
+            "sex": _make_meaning_series(demography_table["ptgender"], _SEXES),
+            "education": _coalesce_columns_to_series(demography_table, "pteducat"),
         }
         _note_unknown_values(
             demography_table["ptgender"],
@@ -664,11 +672,11 @@ def _join_tables(
     # The PTID, from whichever table has it, ends with the RID.
     ptids = pd.concat(
         [
-            _coalesce_columns(adni_table, "ptid", "subject")
+            _coalesce_columns_to_series(adni_table, "ptid", "subject")
             for adni_table in table_by_kind.values()
         ]
     )
-    ptids = _standardize_ptids(ptids)
+    ptids = _standardize_ptid_series(ptids)
     ptids = ptids[ptids.str.fullmatch(r"\d{3}_S_\d{4,5}", na=False)]
     ptid_by_rid = ptids.groupby(ptids.str[6:].astype(float)).first()
     return visit_table.assign(
@@ -676,11 +684,13 @@ def _join_tables(
     )
 
 
-def _read_baseline_stages(
+def _read_baseline_stage_by_rid(
     arm_table: pd.DataFrame, table_faults: list[AdniFault], table_notes: list[str]
 ) -> pd.Series:
     """Return the baseline stage by RID, from the phase in which a person enrolled."""
-    enrolment_phases = _unify_phases(_coalesce_columns(arm_table, "phase", "colprot"))
+    enrolment_phases = _unify_phase_series(
+        _coalesce_columns_to_series(arm_table, "phase", "colprot")
+    )
     staged_phase_mask = enrolment_phases.isna() | enrolment_phases.isin(STAGED_PHASES)
     n_rows_by_phase = enrolment_phases[~staged_phase_mask].value_counts().sort_index()
     if len(n_rows_by_phase):
@@ -689,13 +699,13 @@ def _read_baseline_stages(
             "rows of the ARM table are not used if their phase does not "
             f"distinguish SMC, EMCI and LMCI, or is unknown: {phase_counts_text}"
         )
-    staged_phase_mask &= _coalesce_columns(arm_table, "enrolled") != "0"
+    staged_phase_mask &= _coalesce_columns_to_series(arm_table, "enrolled") != "0"
     arm_table = arm_table[staged_phase_mask]
     _add_unknown_word_faults(arm_table, "arm", _ARM_STAGES, table_faults)
     phase_ranks = enrolment_phases[staged_phase_mask].map(PHASES).fillna(0)
     series_by_field = {
         "rid": _to_number_series(arm_table["rid"]),
-        "stage": _decode_words(arm_table["arm"], _ARM_STAGES),
+        "stage": _make_meaning_series(arm_table["arm"], _ARM_STAGES),
     }
     stage_table = pd.DataFrame(series_by_field | {"phase_rank": phase_ranks}).dropna(
         subset="stage"
@@ -704,7 +714,7 @@ def _read_baseline_stages(
     return stage_table.drop_duplicates("rid").set_index("rid")["stage"]
 
 
-def merge_rows_by_month(
+def make_month_table_and_notes(
     visit_table: pd.DataFrame, folder: Path, table_faults: list[AdniFault]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return one row for every person and month, in order of time, and notes.
@@ -725,7 +735,7 @@ def merge_rows_by_month(
     )
     unmerged_visit_table = visit_table[visit_rids.notna() & ~screening_failure_mask]
     days_since_baseline = (
-        unmerged_visit_table["date"] - _find_baseline_dates(unmerged_visit_table)
+        unmerged_visit_table["date"] - _find_baseline_date_by_rid(unmerged_visit_table)
     ).dt.days
     estimated_months = (days_since_baseline / _DAYS_PER_MONTH / 6).round() * 6
     visit_without_month_mask = unmerged_visit_table["month"].isna()
@@ -736,14 +746,12 @@ def merge_rows_by_month(
     unmerged_visit_table = unmerged_visit_table.iloc[
         (unmerged_visit_table["code"] != "bl").argsort(kind="stable")
     ]
-    unmerged_visit_table = _mark_contradictory_diagnoses(
-        unmerged_visit_table, table_faults
-    )
+    unmerged_visit_table = _make_marked_month_table(unmerged_visit_table, table_faults)
     visit_groups = unmerged_visit_table.groupby(_VISIT_KEYS)
     merged_table = visit_groups.first().assign(
         is_faulty=visit_groups["is_faulty"].any()
     )
-    merged_visit_table = _fill_person_columns(merged_table.reset_index())
+    merged_visit_table = _make_filled_visit_table(merged_table.reset_index())
     undatable_visit_mask = visit_without_month_mask & estimated_months.isna()
     estimated_month_mask = visit_without_month_mask & estimated_months.notna()
     note_tuples = (
@@ -777,7 +785,7 @@ def merge_rows_by_month(
     return merged_visit_table, merging_notes
 
 
-def _mark_contradictory_diagnoses(
+def _make_marked_month_table(
     visit_table: pd.DataFrame, table_faults: list[AdniFault]
 ) -> pd.DataFrame:
     """Mark months with two diagnoses; screening and baseline may differ."""
@@ -811,7 +819,7 @@ def _mark_contradictory_diagnoses(
     return visit_table.assign(is_faulty=faulty_visit_mask)
 
 
-def _fill_person_columns(visit_table: pd.DataFrame) -> pd.DataFrame:
+def _make_filled_visit_table(visit_table: pd.DataFrame) -> pd.DataFrame:
     """Fill in PTID, site and first phase of each person, and the age at each visit."""
     ptids = visit_table.groupby("number")["ptid"].transform("first")
     first_phase_ranks = (
@@ -820,7 +828,7 @@ def _fill_person_columns(visit_table: pd.DataFrame) -> pd.DataFrame:
     first_phases = first_phase_ranks.map(dict(enumerate(PHASES)))
     visit_dates = pd.to_datetime(visit_table["date"])
     years_since_baseline = (
-        visit_dates - _find_baseline_dates(visit_table)
+        visit_dates - _find_baseline_date_by_rid(visit_table)
     ).dt.days / _DAYS_PER_YEAR
     ages = visit_table["age"] + years_since_baseline.fillna(visit_table["month"] / 12)
     decimal_years = (
@@ -837,7 +845,7 @@ def _fill_person_columns(visit_table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _find_baseline_dates(visit_table: pd.DataFrame) -> pd.Series:
+def _find_baseline_date_by_rid(visit_table: pd.DataFrame) -> pd.Series:
     """Return the date of each person's baseline, or else the first known date."""
     visit_dates = pd.to_datetime(visit_table["date"])
     rids = visit_table["number"]

@@ -15,18 +15,18 @@ from brainlsap.data.connectomes import is_matrix_file
 from brainlsap.data.features import FeatureSources, Source
 from brainlsap.data.find_files import (
     Scan,
-    find_path_patterns,
+    count_scans_by_path_pattern,
     list_files_outside_scans,
     to_bare_id,
 )
 from brainlsap.data.load import (
     STRENGTH_FEATURE,
     RefusedStudyError,
-    describe_people_counts,
-    open_study,
+    list_people_count_texts,
+    open_scans_and_sources,
 )
 from brainlsap.data.measures import PET_FEATURES
-from brainlsap.data.participants import ScanList, people_files
+from brainlsap.data.participants import ScanList, list_people_table_paths
 from brainlsap.data.reading_options import (
     DEFAULT_OPTIONS,
     NO_CONNECTOME,
@@ -74,7 +74,7 @@ class CohortCheck:
     ----------
     folder : Path
         That was looked at.
-    count_lines : tuple of str
+    count_texts : tuple of str
         People, scans, labels and files, counted.
     findings : tuple of Finding
         Notes on data that were read by name or order, mirrored, filled or left out,
@@ -86,7 +86,7 @@ class CohortCheck:
     """
 
     folder: Path
-    count_lines: tuple[str, ...]
+    count_texts: tuple[str, ...]
     findings: tuple[Finding, ...]
     faults: tuple[str, ...]
     cohort: Cohort | None = None
@@ -99,9 +99,9 @@ class CohortCheck:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on what was mapped or left out."""
-        return (*self._describe_findings(NOTE, LEFT_OUT),)
+        return (*self._list_finding_texts(NOTE, LEFT_OUT),)
 
-    def _describe_findings(self, *severities: Severity) -> list[str]:
+    def _list_finding_texts(self, *severities: Severity) -> list[str]:
         """Return the findings of some severities as text; those alike are one."""
         matching_findings = [
             finding for finding in self.findings if finding.severity in severities
@@ -112,9 +112,9 @@ class CohortCheck:
         """Return everything as lines of text."""
         text_lines = [str(self.folder)]
         for section_title, entry_texts in (
-            ("Found", self.count_lines),
-            ("Mapped", self._describe_findings(NOTE)),
-            ("Dropped", self._describe_findings(LEFT_OUT)),
+            ("Found", self.count_texts),
+            ("Mapped", self._list_finding_texts(NOTE)),
+            ("Dropped", self._list_finding_texts(LEFT_OUT)),
             ("Faults", self.faults),
         ):
             if entry_texts:
@@ -162,18 +162,18 @@ def check_cohort(
             cohort = read_study(cohort_path, *args, **options)
         except (CohortError, FileFormatError) as error:
             return make_refusal_check(cohort_path, error)
-    count_lines = describe_people_counts(
+    count_texts = list_people_count_texts(
         cohort.table, cohort.label_name, cohort.classes
     )
     scans_text = f"{cohort.n_scans} of {cohort.n_scans} scans"
     if cohort.provenance.get("connectome", "one per scan") == "one per scan":
-        count_lines.append(f"connectomes were read for {scans_text}")
-    count_lines += [
+        count_texts.append(f"connectomes were read for {scans_text}")
+    count_texts += [
         f"{feature_name} was read for {scans_text}"
         for feature_name in cohort.feature_names
     ]
     return CohortCheck(
-        cohort_path, tuple(count_lines), make_findings(cohort.findings), (), cohort
+        cohort_path, tuple(count_texts), make_findings(cohort.findings), (), cohort
     )
 
 
@@ -184,7 +184,7 @@ def make_refusal_check(study_path: Path, error: BrainlsapError) -> CohortCheck:
     """
     if isinstance(error, RefusedStudyError):
         return CohortCheck(
-            study_path, tuple(error.count_lines), error.findings, error.faults
+            study_path, tuple(error.count_texts), error.findings, error.faults
         )
     faults = error.faults if isinstance(error, CohortError) else ()
     findings = make_fault_findings(faults) or [Finding.from_error(error)]
@@ -219,7 +219,7 @@ def suggest_options(
     )
     if has_foreign_ids:
         return []
-    if not cohort_check.count_lines:
+    if not cohort_check.count_texts:
         return _suggest_label_options(cohort_check, options)
     option_search = _OptionSearch(cohort_check.folder, dict(options), cohort_check)
     with suppress(BrainlsapError):
@@ -300,9 +300,11 @@ class _OptionSearch:
 
     def open_scan_list(self, *option_dicts: Options) -> ScanList:
         """Return the scans of the study with the user's options and changes."""
-        return self._open_study(self._make_reading_options(*option_dicts))[0]
+        return self._open_scans_and_sources(self._make_reading_options(*option_dicts))[
+            0
+        ]
 
-    def _open_study(
+    def _open_scans_and_sources(
         self, reading_options: ReadingOptions
     ) -> tuple[ScanList, FeatureSources]:
         """Return the scans and sources of the study; list its files once."""
@@ -310,8 +312,8 @@ class _OptionSearch:
         if options_text not in self.study_or_error_by_options_text:
             self.progress.update()
             try:
-                self.study_or_error_by_options_text[options_text] = open_study(
-                    self.folder, reading_options
+                self.study_or_error_by_options_text[options_text] = (
+                    open_scans_and_sources(self.folder, reading_options)
                 )
             except BrainlsapError as error:
                 self.study_or_error_by_options_text[options_text] = error
@@ -335,7 +337,7 @@ class _OptionSearch:
             )
             score = 0.0
             with suppress(BrainlsapError):
-                score = score_study(*self._open_study(reading_options))
+                score = score_study(*self._open_scans_and_sources(reading_options))
             if score > best_score:
                 best_score = score
                 best_option_sets = []
@@ -375,7 +377,7 @@ class _OptionSearch:
     def suggest_reading_options(self) -> list[Options]:
         """Return changes by which a study with faults can be read."""
         self._adopt_features()
-        connectome_patterns = self._adopt_connectomes()
+        connectome_patterns = self._adopt_connectome_patterns()
         self._adopt_atlas_or_order()
         if len(connectome_patterns) > 1:
             # The weights of the first set alone were compared.
@@ -412,7 +414,7 @@ class _OptionSearch:
                 self.adopted_options["feature"] = [feature_name]
                 return
 
-    def _adopt_connectomes(self) -> list[str]:
+    def _adopt_connectome_patterns(self) -> list[str]:
         """Adopt files that are the connectomes; return patterns if several sets are."""
         if "connectome" in self.user_options:
             return []
@@ -493,8 +495,10 @@ class _OptionSearch:
             reading_options = self._make_reading_options(self.adopted_options)
             if reading_options.classes is None:
                 reading_options = reading_options.change(label=None)
-            scan_list, feature_sources = open_study(self.folder, reading_options)
-            if _lacks_data_at_later_visits(
+            scan_list, feature_sources = open_scans_and_sources(
+                self.folder, reading_options
+            )
+            if _are_later_visits_incomplete(
                 scan_list,
                 feature_sources,
                 labelled_scan_names,
@@ -535,13 +539,13 @@ class _OptionSearch:
                 # What lists people of its own is another study, whose ids may be the
                 # same.
                 if nearby_path != self.folder.resolve()
-                and not people_files(nearby_path)
+                and not list_people_table_paths(nearby_path)
                 and any(nearby_path.glob("sub-*"))
             ]
         return folder_option_sets
 
 
-def _lacks_data_at_later_visits(
+def _are_later_visits_incomplete(
     scan_list: ScanList,
     feature_sources: FeatureSources,
     labelled_scan_names: set[str],
@@ -555,7 +559,7 @@ def _lacks_data_at_later_visits(
         if feature_name == STRENGTH_FEATURE:
             continue
         with suppress(BrainlsapError):
-            scan_sources = feature_sources.locate_feature(
+            scan_sources = feature_sources.locate_feature_sources(
                 feature_name, scan_list.scans
             )[0]
             incomplete_scan_mask = incomplete_scan_mask | [
@@ -565,7 +569,7 @@ def _lacks_data_at_later_visits(
     if reads_connectomes:
         for scan_index, scan in enumerate(scan_list.scans):
             with suppress(CohortError):
-                connectome_path = feature_sources.study_files.find_connectome(
+                connectome_path = feature_sources.study_files.find_connectome_source(
                     scan, feature_sources.atlas
                 )
                 incomplete_scan_mask[scan_index] |= connectome_path is None
@@ -591,7 +595,7 @@ def _make_located_share_function(
         feature_sources.has_named_features = has_feature_option
         for feature_name in feature_names:
             with suppress(BrainlsapError):
-                scan_sources += feature_sources.locate_feature(
+                scan_sources += feature_sources.locate_feature_sources(
                     feature_name, scan_list.scans
                 )[0]
         n_located_sources = sum(
@@ -612,7 +616,9 @@ def _count_scans_with_connectome(
     for scan in scan_list.scans:
         with suppress(CohortError):
             n_connectomes += (
-                feature_sources.study_files.find_connectome(scan, feature_sources.atlas)
+                feature_sources.study_files.find_connectome_source(
+                    scan, feature_sources.atlas
+                )
                 is not None
             )
     return n_connectomes
@@ -636,7 +642,7 @@ def _iter_connectome_patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[s
         if endings_with_matrix:
             break
         endings_without_matrix |= {*name_endings}
-    for path_pattern in find_path_patterns(folder, scans):
+    for path_pattern in count_scans_by_path_pattern(folder, scans):
         session_pattern = _A_VISIT.sub(r"\1{session}", path_pattern)
         if _count_matching_files(folder, path_pattern) != _count_matching_files(
             folder, session_pattern

@@ -23,7 +23,10 @@ from brainlsap.arrays import (
 )
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import are_default_row_names, is_non_region_name
-from brainlsap.data.connectomes import read_connectome, treat_negative_weights
+from brainlsap.data.connectomes import (
+    read_connectome,
+    treat_negative_weights_with_notes,
+)
 from brainlsap.data.covariates import KEY_COLUMNS, MISSING_CODES, find_covariate_faults
 from brainlsap.data.find_files import to_bare_id
 from brainlsap.data.flow import LEFT_OUT_COLUMNS, NOT_SELECTED, left_out_table
@@ -31,13 +34,13 @@ from brainlsap.data.id_columns import (
     are_yes_no,
     choose_person_column,
     find_person_columns,
-    to_cells,
+    to_table_cells,
 )
 from brainlsap.data.order_check import check_arrays
 from brainlsap.data.participants import (
     UNLABELLED,
     find_absent_class_faults,
-    note_unordered_classes,
+    make_unordered_class_notes,
     order_classes,
     refuse_continuous,
 )
@@ -311,8 +314,8 @@ class Cohort:
         covariates = _to_covariate_columns(covariates)
         connectomes = _to_connectome_series(connectomes)
         _check_order_of_arguments(connectomes, features)
-        W, findings = _stack_connectomes(connectomes, atlas, negative)
-        feature_name_list, features_by_argument = _split_features_by_argument(
+        W, findings = _stack_weights_and_findings(connectomes, atlas, negative)
+        feature_name_list, features_by_argument = _split_names_and_values(
             features, feature_names
         )
         findings = [
@@ -374,7 +377,7 @@ class Cohort:
         if connectomes is None:
             connectome_origin = NO_CONNECTOME
         if feature_name_list is None:
-            feature_name_list = _default_feature_names(X.shape[-1])
+            feature_name_list = _make_default_feature_names(X.shape[-1])
         scan_names, index_person_ids, session_ids = _split_index_into_ids(
             scan_name_index, n_scans
         )
@@ -407,7 +410,7 @@ class Cohort:
                 "classes= contains classes that no scan has", absent_class_findings
             )
         if classes is None:
-            findings = [*findings, *_note_class_order(class_order)]
+            findings = [*findings, *_make_class_order_notes(class_order)]
         are_people_unknown = groups is None and _has_only_row_numbers(scan_name_index)
         if groups is None:
             index_note = "not given, so participant IDs were read from the index"
@@ -589,10 +592,12 @@ class Cohort:
             ],
             "reading_options": self.reading_options.to_jsonable(),
             "atlas": self.atlas.name,
-            "regions": _to_jsonable_columns(self.atlas.regions),
-            "table": _to_jsonable_columns(self.table),
-            "truth": None if self.truth is None else _to_jsonable_columns(self.truth),
-            "left_out": _to_jsonable_columns(self.left_out),
+            "regions": _to_json_cells_by_column(self.atlas.regions),
+            "table": _to_json_cells_by_column(self.table),
+            "truth": None
+            if self.truth is None
+            else _to_json_cells_by_column(self.truth),
+            "left_out": _to_json_cells_by_column(self.left_out),
         }
         with (
             replace_when_whole(path) as partial_path,
@@ -659,7 +664,7 @@ class Cohort:
                         "header states"
                     )
             metadata = json.loads(hdf_file["about"][()])
-            W = _read_stored_connectomes(
+            W = _read_stored_weights(
                 path, hdf_file["connectomes"], hdf_file["connectome_checksums"][()]
             )
             X = hdf_file["features"][()]
@@ -687,7 +692,7 @@ class Cohort:
             return Cohort(connectomes=W, features=X, atlas=atlas, **metadata)
 
 
-def _read_stored_connectomes(
+def _read_stored_weights(
     path: Path, hdf_dataset: Any, connectome_crc32s: np.ndarray
 ) -> np.ndarray:
     """Return the connectomes of a cohort's file, mapped to it if they are many."""
@@ -741,7 +746,7 @@ def _to_connectome_series(connectomes: Any) -> Any:
     return pd.Series(connectome_tables, [*connectomes], dtype=object)
 
 
-def _default_feature_names(n_features: int) -> list[str]:
+def _make_default_feature_names(n_features: int) -> list[str]:
     """Return names of features that have none."""
     if n_features <= 1:
         return ["feature"]
@@ -768,12 +773,12 @@ def _split_index_into_ids(
     )
 
 
-def _note_class_order(classes: Sequence[str]) -> list[Finding]:
+def _make_class_order_notes(classes: Sequence[str]) -> list[Finding]:
     """Return a note if three or more classes have no order, or the order of numbers.
 
     The names of stages, which are ordered as well, end in letters.
     """
-    if order_notes := note_unordered_classes(classes):
+    if order_notes := make_unordered_class_notes(classes):
         return order_notes
     if len(classes) <= 2 or not classes[0][-1].isdecimal():
         return []
@@ -784,7 +789,7 @@ def _note_class_order(classes: Sequence[str]) -> list[Finding]:
     return [Finding(message, kind=CLASSES)]
 
 
-def _stack_connectomes(
+def _stack_weights_and_findings(
     connectomes: Any, atlas: Atlas, negative: str
 ) -> tuple[np.ndarray, Sequence[Finding | str]]:
     """Return the weights in the order of the atlas, and notes; tables by their names.
@@ -832,7 +837,7 @@ def _stack_connectomes(
     if W.ndim not in (2, 3) or W.shape[-2:] != (n_rois, n_rois):
         return W, []  # the error of the shape comes before that of the weights
     check_arrays(W, atlas)
-    return treat_negative_weights(W, negative)
+    return treat_negative_weights_with_notes(W, negative)
 
 
 def _check_order_of_arguments(connectomes: object, features: object) -> None:
@@ -850,7 +855,7 @@ def _check_order_of_arguments(connectomes: object, features: object) -> None:
         )
 
 
-def _split_features_by_argument(
+def _split_names_and_values(
     features: Any, feature_names: str | Sequence[str] | None
 ) -> tuple[Sequence[str] | None, dict[str, Any]]:
     """Return the names of features, if they are known, and the values by argument."""
@@ -1088,7 +1093,9 @@ def _find_person_column_name(
         str(column_name): column_name for column_name in values_by_covariate
     }
     cells_by_column = {
-        column_name: to_cells(values_by_covariate[column_name_by_text[column_name]])
+        column_name: to_table_cells(
+            values_by_covariate[column_name_by_text[column_name]]
+        )
         for column_name in column_name_by_text
     }
     person_column_choice = choose_person_column(cells_by_column)
@@ -1097,7 +1104,7 @@ def _find_person_column_name(
     message = person_column_choice.problem
     for column_name in find_person_columns(cells_by_column):
         # without a choice these are groups, of which yes and no, and labels, are clear
-        is_label_column = cells_by_column[column_name] == to_cells(labels)
+        is_label_column = cells_by_column[column_name] == to_table_cells(labels)
         if not (message or is_label_column or are_yes_no(cells_by_column[column_name])):
             n_distinct_values = len({*cells_by_column[column_name]})
             message = (
@@ -1323,7 +1330,7 @@ def _find_person_id(index_entry: object) -> str:
     return str(first_level_entry).partition("_ses-")[0].removeprefix("sub-")
 
 
-def _to_jsonable_columns(table: pd.DataFrame) -> dict[str, list[object]]:
+def _to_json_cells_by_column(table: pd.DataFrame) -> dict[str, list[object]]:
     """Return the columns of a table as JSON takes them; None where missing."""
     return table.astype(object).where(table.notna(), None).to_dict("list")
 

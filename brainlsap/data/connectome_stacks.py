@@ -14,7 +14,11 @@ from brainlsap.data.connectomes import FORMATS, NameList, RawMatrix, read_raw_ma
 from brainlsap.data.find_files import Scan, parse_scan_identity
 from brainlsap.data.order_check import OrderCheck
 from brainlsap.data.region_lists import are_unsigned_integers
-from brainlsap.data.row_order import UNCHECKED_NAMES, find_region_by_row, name_rows
+from brainlsap.data.row_order import (
+    UNCHECKED_NAMES,
+    choose_row_names,
+    find_region_index_by_row,
+)
 from brainlsap.data.tables import ID_COLUMNS, find_column_name, read_lines
 from brainlsap.exceptions import CohortError, FileFormatError, convert_reading_errors
 from brainlsap.text import count_text, verb_form
@@ -44,7 +48,7 @@ class ConnectomeStack(NamedTuple):
     row_names: tuple[str, ...]
     notes: tuple[str, ...]
 
-    def find_connectome(self, scan: Scan, _: Atlas) -> pd.DataFrame | None:
+    def find_connectome_source(self, scan: Scan, _: Atlas) -> pd.DataFrame | None:
         """Return the matrix of a scan with its names, None where there is none."""
         scan_matrices = scan.find_entries(self.matrices_by_visit)
         if not scan_matrices:
@@ -58,7 +62,7 @@ class ConnectomeStack(NamedTuple):
         return pd.DataFrame(scan_matrices[0], self.row_names, self.row_names)
 
 
-def read_stack(
+def read_connectome_stack(
     stack_path: Path,
     atlas: Atlas,
     scan_keys: Sequence[tuple[str, str]],
@@ -94,7 +98,7 @@ def read_stack(
     name_list_by_key = raw_matrices[0].name_list_by_key
     if name_list_by_key is None:
         return None
-    origin_text, scan_ids = _choose_origin_and_ids(
+    origin_text, scan_ids = _choose_origin_text_and_ids(
         stack_path, name_list_by_key, len(raw_matrices), scan_keys
     )
     other_list_by_key = {
@@ -109,7 +113,7 @@ def read_stack(
     )
     stacked_weights = np.array([raw_matrix.weights for raw_matrix in raw_matrices])
     mean_matrix = stacked_weights.mean(axis=0)
-    row_naming = name_rows(
+    row_naming = choose_row_names(
         stack_path,
         mean_matrix,
         atlas,
@@ -168,7 +172,7 @@ def _check_equal_rows(
             )
 
 
-def _choose_origin_and_ids(
+def _choose_origin_text_and_ids(
     stack_path: Path,
     name_list_by_key: Mapping[str, NameList],
     n_scans: int,
@@ -181,7 +185,9 @@ def _choose_origin_and_ids(
     where there is none.
     """
     default_file_name = f"{stack_path.stem}_ids.txt"
-    id_list_by_file_name = _read_id_lists(stack_path, [default_file_name, *_ID_LISTS])
+    id_list_by_file_name = _read_id_list_by_file(
+        stack_path, [default_file_name, *_ID_LISTS]
+    )
     candidate_list_by_key = {
         list_key: name_list
         for list_key, name_list in {**name_list_by_key, **id_list_by_file_name}.items()
@@ -243,7 +249,9 @@ def _choose_origin_and_ids(
     )
 
 
-def _read_id_lists(stack_path: Path, file_names: Sequence[str]) -> dict[str, NameList]:
+def _read_id_list_by_file(
+    stack_path: Path, file_names: Sequence[str]
+) -> dict[str, NameList]:
     """Return the lists of ids beside a file, by name."""
     id_list_by_file_name = dict[str, NameList]()
     for file_name in file_names:
@@ -313,7 +321,7 @@ def _choose_row_names(
         if _are_region_names(names_by_list_key[list_key], atlas)
     ]
     region_index_tuples = {
-        find_region_by_row(atlas, names_by_list_key[list_key])
+        find_region_index_by_row(atlas, names_by_list_key[list_key])
         for list_key in region_list_keys
     }
     if len(region_index_tuples) > 1:

@@ -21,8 +21,13 @@ from brainlsap.atlas.region_names import are_default_row_names, as_text
 from brainlsap.data.flow import format_leave_out_advice
 from brainlsap.data.order_check import OrderCheck, UnknownOrderError
 from brainlsap.data.region_lists import are_unsigned_integers
-from brainlsap.data.row_order import UNCHECKED_NAMES, RowNames, name_rows, row_orders
-from brainlsap.data.table_rows import sniff_delimiter, split_cells
+from brainlsap.data.row_order import (
+    UNCHECKED_NAMES,
+    RowNames,
+    choose_row_names,
+    list_row_orders,
+)
+from brainlsap.data.table_rows import find_line_delimiter, split_line_cells
 from brainlsap.data.tables import read_numbered_lines
 from brainlsap.exceptions import (
     BrainlsapError,
@@ -185,7 +190,9 @@ def read_connectome(
     """
     check_choice("symmetrize", symmetrize, SYMMETRIZE)
     atlas = load_atlas(atlas)
-    connectome_path, raw_matrix, source_notes = _read_raw_matrix(source, atlas, measure)
+    connectome_path, raw_matrix, source_notes = _read_raw_matrix_and_notes(
+        source, atlas, measure
+    )
     _check_matrix_shape(raw_matrix, connectome_path)
     is_file = isinstance(source, str | Path)
     has_unnamed_rows = not is_file and raw_matrix.row_names is None
@@ -193,7 +200,7 @@ def read_connectome(
         raw_matrix = raw_matrix._replace(
             row_names=atlas.names, column_names=atlas.names
         )
-    row_naming = name_rows(
+    row_naming = choose_row_names(
         connectome_path,
         raw_matrix.weights,
         atlas,
@@ -213,7 +220,7 @@ def read_connectome(
     row_order_check = OrderCheck(atlas) if order_check is None else order_check
     if is_order_checked:
         row_order_check.add_matrix(
-            _align_columns_with_rows(raw_matrix), row_naming, connectome_path
+            _align_weight_columns(raw_matrix), row_naming, connectome_path
         )
     if is_checked_alone:
         row_order_check.raise_refusal()
@@ -225,11 +232,11 @@ def read_connectome(
             path=connectome_path,
             values={"n_rows": n_rows},
         )
-    raw_matrix = _apply_row_names(raw_matrix, row_naming, connectome_path)
-    weight_matrix, order_findings = _reorder_to_atlas(
+    raw_matrix = _make_named_raw_matrix(raw_matrix, row_naming, connectome_path)
+    weight_matrix, order_findings = _reorder_weights_to_atlas(
         raw_matrix, atlas, connectome_path
     )
-    symmetric_matrix, weight_notes = _treat_weights(
+    symmetric_matrix, weight_notes = _treat_weights_with_notes(
         weight_matrix, atlas.names, connectome_path, symmetrize, negative
     )
     matrix_notes: list[Finding | str] = [*source_notes]
@@ -243,7 +250,7 @@ def read_connectome(
     return ConnectomeFile(symmetric_matrix, make_findings(matrix_notes))
 
 
-def _read_raw_matrix(
+def _read_raw_matrix_and_notes(
     source: str | Path | np.ndarray | pd.DataFrame,
     atlas: Atlas,
     measure_name: str | None,
@@ -269,7 +276,7 @@ def _read_raw_matrix(
         raw_matrix, *further_matrices = read_raw_matrices(connectome_path)
     if further_matrices or (raw_matrix.measure and measure_name):
         raw_matrices = [raw_matrix, *further_matrices]
-        raw_matrix, choice_notes = _choose_matrix(
+        raw_matrix, choice_notes = _choose_matrix_and_notes(
             raw_matrices, atlas, measure_name, connectome_path
         )
         return connectome_path, raw_matrix, choice_notes
@@ -322,7 +329,7 @@ def _check_matrix_shape(raw_matrix: RawMatrix, connectome_path: Path) -> None:
     )
 
 
-def _apply_row_names(
+def _make_named_raw_matrix(
     raw_matrix: RawMatrix, row_naming: RowNames, connectome_path: Path
 ) -> RawMatrix:
     """Return a matrix with the names that its rows were given, parts added."""
@@ -331,13 +338,13 @@ def _apply_row_names(
             row_names=row_naming.names, column_names=row_naming.names
         )
     return (
-        _sum_region_parts(raw_matrix, connectome_path)
+        _make_merged_raw_matrix(raw_matrix, connectome_path)
         if row_naming.adds_parts
         else raw_matrix
     )
 
 
-def _align_columns_with_rows(raw_matrix: RawMatrix) -> np.ndarray:
+def _align_weight_columns(raw_matrix: RawMatrix) -> np.ndarray:
     """Return the weights with columns in the order of rows, where names say both."""
     row_names = raw_matrix.row_names or ()
     column_names = raw_matrix.column_names or ()
@@ -352,7 +359,7 @@ def _align_columns_with_rows(raw_matrix: RawMatrix) -> np.ndarray:
     ]
 
 
-def _sum_region_parts(raw_matrix: RawMatrix, connectome_path: Path) -> RawMatrix:
+def _make_merged_raw_matrix(raw_matrix: RawMatrix, connectome_path: Path) -> RawMatrix:
     """Return a matrix in which rows of one name are one row: the sum of their weights.
 
     Raises where the weights are means, which cannot be added.
@@ -403,7 +410,7 @@ def _is_edge_list(number_array: np.ndarray) -> bool:
     return bool((region_numbers >= 0).all() and are_integers)
 
 
-def _choose_matrix(
+def _choose_matrix_and_notes(
     raw_matrices: Sequence[RawMatrix],
     atlas: Atlas,
     measure_name: str | None,
@@ -469,7 +476,7 @@ def _may_fit_atlas(raw_matrix: RawMatrix, atlas: Atlas) -> bool:
     """Return whether names, or else the size, of a matrix may be those of an atlas."""
     if raw_matrix.row_names is None or all(map(str.isdecimal, raw_matrix.row_names)):
         return len(raw_matrix.weights) in {
-            len(row_order.names) for row_order in row_orders(atlas)
+            len(row_order.names) for row_order in list_row_orders(atlas)
         }
     n_known_names = sum(
         atlas.find(row_name) is not None for row_name in raw_matrix.row_names
@@ -477,7 +484,7 @@ def _may_fit_atlas(raw_matrix: RawMatrix, atlas: Atlas) -> bool:
     return n_known_names >= len(atlas) / 2
 
 
-def _reorder_to_atlas(
+def _reorder_weights_to_atlas(
     raw_matrix: RawMatrix, atlas: Atlas, connectome_path: Path
 ) -> tuple[np.ndarray, list[Finding]]:
     """Return a matrix in the order of an atlas, and what was left out.
@@ -554,7 +561,7 @@ def _reorder_to_atlas(
     return ordered_weights, findings
 
 
-def treat_negative_weights(
+def treat_negative_weights_with_notes(
     W: np.ndarray, negative: str, source: str | Path = "connectomes="
 ) -> tuple[np.ndarray, list[str]]:
     """Return weights without negative ones, and notes on what was done. NaN stays.
@@ -581,7 +588,7 @@ def treat_negative_weights(
     return np.abs(W), ["negative weights were replaced by their absolute values"]
 
 
-def _treat_weights(
+def _treat_weights_with_notes(
     weight_matrix: np.ndarray,
     region_names: Sequence[str],
     connectome_path: Path,
@@ -592,7 +599,7 @@ def _treat_weights(
 
     Raises where weights are not finite, negative, all 0, or differ both ways.
     """
-    weight_matrix, weight_notes = treat_negative_weights(
+    weight_matrix, weight_notes = treat_negative_weights_with_notes(
         weight_matrix, negative, connectome_path
     )
     infinite_weight_mask = ~np.isfinite(weight_matrix)
@@ -620,13 +627,13 @@ def _treat_weights(
             path=connectome_path,
             kind="no connections",
         )
-    weight_matrix, symmetry_notes = _symmetrize(
+    weight_matrix, symmetry_notes = _symmetrize_with_notes(
         weight_matrix, region_names, connectome_path, symmetrize
     )
     return weight_matrix.astype(np.float32), [*weight_notes, *symmetry_notes]
 
 
-def _symmetrize(
+def _symmetrize_with_notes(
     weight_matrix: np.ndarray,
     region_names: Sequence[str],
     connectome_path: Path,
@@ -685,7 +692,7 @@ def _read_text_matrices(connectome_path: Path) -> list[RawMatrix]:
     text_lines = [text_line for text_line in all_text_lines if text_line[0] != "#"]
     if not text_lines:
         return []
-    delimiter = sniff_delimiter(text_lines[0])
+    delimiter = find_line_delimiter(text_lines[0])
     if re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", text_lines[-1]):
         raise FileFormatError(
             "the numbers have decimal commas. Write decimal points, and remove "
@@ -696,17 +703,20 @@ def _read_text_matrices(connectome_path: Path) -> list[RawMatrix]:
     if delimiter and all(text_line.endswith(delimiter) for text_line in text_lines):
         text_lines = [text_line[:-1] for text_line in text_lines]
     sample_cell_rows = [
-        split_cells(text_line, delimiter) for text_line in text_lines[:_N_SAMPLE_LINES]
+        split_line_cells(text_line, delimiter)
+        for text_line in text_lines[:_N_SAMPLE_LINES]
     ]
     _refuse_other_layouts(connectome_path, sample_cell_rows)
     comment_texts = [
         text_line.lstrip("# ") for text_line in all_text_lines if text_line[0] == "#"
     ]
-    row_names, column_names, text_lines = _split_names_from_lines(
+    row_names, column_names, text_lines = _split_names_and_lines(
         comment_texts, text_lines, delimiter
     )
-    weight_matrix = _parse_weights(text_lines, delimiter, has_row_names=bool(row_names))
-    _refuse_lost_lines(connectome_path, row_names, column_names)
+    weight_matrix = _parse_weight_matrix(
+        text_lines, delimiter, has_row_names=bool(row_names)
+    )
+    _check_rows_match_columns(connectome_path, row_names, column_names)
     for axis_word, row_or_column_names in (
         ("row", row_names),
         ("column", column_names),
@@ -743,7 +753,7 @@ def _read_text_matrices(connectome_path: Path) -> list[RawMatrix]:
     ]
 
 
-def _refuse_lost_lines(
+def _check_rows_match_columns(
     connectome_path: Path, row_names: Sequence[str], column_names: Sequence[str]
 ) -> None:
     """Raise if names of rows are not those of columns, as where a row was deleted."""
@@ -771,7 +781,7 @@ def _refuse_lost_lines(
     )
 
 
-def _parse_weights(
+def _parse_weight_matrix(
     text_lines: Sequence[str], delimiter: str | None, has_row_names: bool
 ) -> np.ndarray:
     """Return the numbers in lines; the first column is left out where it has names."""
@@ -792,18 +802,18 @@ def _parse_weights(
         )
     except ValueError as error:
         # NumPy's message advises on its own arguments.
-        fault_text = _describe_unreadable_cell(text_lines, delimiter, has_row_names)
+        fault_text = _unreadable_cell_text(text_lines, delimiter, has_row_names)
         raise ValueError(fault_text) from error
     return weight_matrix[:, 1:] if has_row_names else weight_matrix
 
 
-def _describe_unreadable_cell(
+def _unreadable_cell_text(
     text_lines: Sequence[str], delimiter: str | None, has_row_names: bool
 ) -> str:
     """Return the line or cell that prevents reading lines as a table of numbers."""
-    n_cells = len(split_cells(text_lines[0], delimiter))
+    n_cells = len(split_line_cells(text_lines[0], delimiter))
     for row_number, text_line in enumerate(text_lines, start=1):
-        row_cells = split_cells(text_line, delimiter)
+        row_cells = split_line_cells(text_line, delimiter)
         if len(row_cells) != n_cells:
             return (
                 f"row {row_number} has {len(row_cells)} cells, and row 1 has {n_cells}"
@@ -872,13 +882,13 @@ def _count_leading_words(row_cells: Sequence[str]) -> int:
     return -1 if any(word_flags[n_words:]) else n_words
 
 
-def _split_names_from_lines(
+def _split_names_and_lines(
     comment_texts: Sequence[str], text_lines: list[str], delimiter: str | None
 ) -> tuple[list[str], list[str], list[str]]:
     """Return the names of rows and of columns, and the lines without the header."""
     row_names = list[str]()
     column_names = list[str]()
-    first_line_cells = split_cells(text_lines[0], delimiter)
+    first_line_cells = split_line_cells(text_lines[0], delimiter)
     # the header has a corner, or begins with a name where there are as many columns
     is_square_table = len(text_lines) == len(first_line_cells)
     starts_with_name = is_square_table and not _are_weights(first_line_cells[:1])
@@ -890,10 +900,14 @@ def _split_names_from_lines(
         column_names = _find_column_names_in_comments(
             comment_texts, len(first_line_cells)
         )
-    first_line_cells = split_cells(text_lines[0], delimiter) if text_lines else [""]
+    first_line_cells = (
+        split_line_cells(text_lines[0], delimiter) if text_lines else [""]
+    )
     # below a header with a corner, or with a cell less, the first column has names
     if len(first_line_cells) == n_columns + 1 or not _are_weights(first_line_cells[:1]):
-        row_names = [split_cells(text_line, delimiter)[0] for text_line in text_lines]
+        row_names = [
+            split_line_cells(text_line, delimiter)[0] for text_line in text_lines
+        ]
         # Without a known word, a corner can only be told if no line is missing.
         has_known_corner = bool(column_names) and (
             column_names[0].lower() in _CORNER_CELLS
@@ -913,7 +927,9 @@ def _find_column_names_in_comments(
 ) -> list[str]:
     """Return the names of columns in a comment, as of NumPy's `savetxt(header=...)`."""
     for comment_text in comment_texts:
-        comment_cells = split_cells(comment_text, sniff_delimiter(comment_text)) or [""]
+        comment_cells = split_line_cells(
+            comment_text, find_line_delimiter(comment_text)
+        ) or [""]
         if (
             comment_cells[0].lower() in _CORNER_CELLS
             and len(comment_cells) == n_columns + 1
@@ -932,7 +948,7 @@ def _read_npy_matrices(connectome_path: Path) -> list[RawMatrix]:
     # mapped, since a matrix of label numbers is large and few of its rows are read
     number_array = np.load(connectome_path, mmap_mode="r", allow_pickle=False)
     return (
-        _split_stack(number_array, {})
+        _split_into_raw_matrices(number_array, {})
         if _is_matrix_stack(number_array)
         else [RawMatrix(number_array)]
     )
@@ -1099,7 +1115,7 @@ def _find_matrices(
         if _is_matrix_stack(array_value)
     ]
     if len(stack_arrays) == 1 and not square_array_by_key:
-        return _split_stack(stack_arrays[0], array_by_key)
+        return _split_into_raw_matrices(stack_arrays[0], array_by_key)
     if not square_array_by_key:
         shapes_text = join_with_commas(
             (
@@ -1127,7 +1143,7 @@ def _find_matrices(
                 k.startswith(row_name_list.key_prefix) for k in square_array_by_key
             )
         }
-        row_names = _choose_name_list(
+        row_names = _choose_row_name_list(
             connectome_path,
             array_key,
             len(square_array),
@@ -1169,7 +1185,7 @@ def _find_row_name_lists(array_by_key: Mapping[str, np.ndarray]) -> list[_RowNam
     return row_name_lists
 
 
-def _choose_name_list(
+def _choose_row_name_list(
     connectome_path: Path,
     matrix_key: str,
     n_rows: int,
@@ -1224,7 +1240,7 @@ def _is_matrix_stack(array_value: np.ndarray) -> bool:
     return is_square and array_value.dtype.kind in "uifb"
 
 
-def _split_stack(
+def _split_into_raw_matrices(
     stacked_matrices: np.ndarray, array_by_key: dict[str, np.ndarray]
 ) -> list[RawMatrix]:
     """Return the matrices of an array of three axes, with all lists beside it."""

@@ -182,7 +182,7 @@ def propose_label_option(fact_tables: Iterable[pd.DataFrame]) -> dict[str, str]:
     return {"label": stage_column_names[0]} if len(stage_column_names) == 1 else {}
 
 
-def _split_into_words(column_name: object) -> list[str]:
+def _split_into_name_words(column_name: object) -> list[str]:
     """Return the words of a name: `SiteID`, `site_id` and `Site ID` are site and id."""
     spaced_name = re.sub(
         r"([a-z])([A-Z])|([A-Z])([A-Z][a-z])", r"\1\3 \2\4", str(column_name)
@@ -201,7 +201,7 @@ def find_acquisition_kind(column_name: object) -> str:
         return covariate_kind
     name_words = [
         name_word
-        for name_word in _split_into_words(column_name)
+        for name_word in _split_into_name_words(column_name)
         if name_word not in _FILLERS
     ]
     name_letters = get_name_letters(str(column_name))
@@ -252,7 +252,7 @@ def is_categorical_covariate(column_name: str, covariate_values: pd.Series) -> b
     covariate_kind = find_acquisition_kind(column_name)
     if covariate_kind in IS_CATEGORICAL:
         return IS_CATEGORICAL[covariate_kind]
-    name_words = set(_split_into_words(column_name))
+    name_words = set(_split_into_name_words(column_name))
     has_quantity_ending = get_name_letters(str(column_name)).endswith(_QUANTITY_ENDS)
     if has_quantity_ending or name_words & _QUANTITY_WORDS:
         return False
@@ -281,7 +281,7 @@ def _are_group_codes(number_array: np.ndarray) -> bool:
     )
 
 
-def to_group_texts(covariate_values: pd.Series) -> pd.Series:
+def to_group_text_series(covariate_values: pd.Series) -> pd.Series:
     """Return groups as text: 1, 1.0 and "1" are the same; missing stays missing."""
     parsed_numbers = pd.to_numeric(covariate_values, errors="coerce")
     is_numeric = parsed_numbers.notna().sum() == covariate_values.notna().sum()
@@ -293,14 +293,14 @@ def to_group_texts(covariate_values: pd.Series) -> pd.Series:
     return group_texts.astype(object).where(covariate_values.notna(), None)
 
 
-def match_sex_spellings(
+def find_known_sex_by_spelling(
     sex_spellings: Iterable[str], known_sex_spellings: Collection[str]
 ) -> dict[str, str]:
     """Return the known spelling of every sex that is written in another way.
 
     Numbers, and words that may mean either sex, have none.
 
-    >>> match_sex_spellings(["female", "Male", "1"], ["F", "M"])
+    >>> find_known_sex_by_spelling(["female", "Male", "1"], ["F", "M"])
     {'female': 'F', 'Male': 'M'}
     """
     other_spellings = [
@@ -483,7 +483,7 @@ def find_wrong_number_faults(
     return fault_findings
 
 
-def note_unusual_values(scan_table: pd.DataFrame) -> list[Finding]:
+def make_unusual_value_notes(scan_table: pd.DataFrame) -> list[Finding]:
     """Return notes on ages far from the others, and on unknown words for a sex."""
     findings = list[Finding]()
     scan_table = scan_table.reset_index(drop=True)
@@ -492,13 +492,13 @@ def note_unusual_values(scan_table: pd.DataFrame) -> list[Finding]:
         if column_name in KEY_COLUMNS:
             continue
         if find_covariate_kind(column_name) == "age":
-            findings += _note_far_ages(scan_table, column_name)
+            findings += _make_far_age_notes(scan_table, column_name)
         elif find_covariate_kind(column_name) == "sex":
-            findings += _note_unknown_sexes(scan_table, column_name)
+            findings += _make_unknown_sex_notes(scan_table, column_name)
     return findings
 
 
-def _note_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
+def _make_far_age_notes(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
     """Return a note on every age that is far from the others, in robust deviations."""
     ages = pd.to_numeric(scan_table[column_name], errors="coerce").dropna()
     if len(ages) < _MIN_AGES:
@@ -527,9 +527,11 @@ def _note_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
     ]
 
 
-def _note_unknown_sexes(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
+def _make_unknown_sex_notes(
+    scan_table: pd.DataFrame, column_name: str
+) -> list[Finding]:
     """Return a note on values of a sex that are neither of two known words or codes."""
-    sexes = to_group_texts(scan_table[column_name]).dropna().map(str)
+    sexes = to_group_text_series(scan_table[column_name]).dropna().map(str)
     n_scans_by_sex = sexes.value_counts()
     unknown_sex_count_pairs = [
         (repr(sex), n_scans)

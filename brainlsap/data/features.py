@@ -41,27 +41,27 @@ from brainlsap.data.flow import NO_IMAGE, format_leave_out_advice
 from brainlsap.data.id_columns import (
     NO_CHOICE,
     UserColumns,
-    describe_exchanged_ids,
+    exchanged_ids_text,
 )
 from brainlsap.data.measures import (
     KNOWN_MEASURES,
     PET_FEATURES,
     MeasureProperties,
-    apply_subcortex_policy,
     check_structures_complete,
-    find_measures_of_file,
+    fill_subcortex_with_notes,
+    find_measure_names_of_file,
     find_tracers,
     find_tracers_of_file,
     get_measure_properties,
 )
 from brainlsap.data.region_tables import (
-    ScanTable,
-    describe_layouts,
-    describe_unknown_names,
+    TableContents,
     find_tracer_columns,
+    layouts_text,
     propose_atlas_option,
-    read_region_values,
-    read_sheets,
+    read_region_values_and_notes,
+    read_sheets_and_errors,
+    unknown_names_sentence,
 )
 from brainlsap.data.tables import IMPORT_FILES, read_numbered_lines, was_just_modified
 from brainlsap.exceptions import (
@@ -120,7 +120,7 @@ Source = Path | np.ndarray | Finding
 class _RegionColumn(NamedTuple):
     """The column of one region in a table with a row per scan."""
 
-    table: ScanTable
+    contents: TableContents
     header_measure: str
     """Measure in the name of the column; "" if the name contains none."""
 
@@ -202,21 +202,21 @@ def read_feature(
     measure_properties = get_measure_properties(feature)
     path = Path(path)
     if path.is_dir():
-        region_values, reading_notes = read_stats(
+        region_values, reading_notes = read_stats_values_and_notes(
             path, atlas, measure_properties, subcortex
         )
     else:
-        region_values, reading_notes, region_indices = read_region_values(
+        region_values, reading_notes, region_indices = read_region_values_and_notes(
             path, atlas, measure_properties, frames=frames, reference=reference
         )
         check_structures_complete(region_indices, atlas, str(path))
-    region_values, policy_notes = apply_subcortex_policy(
+    region_values, policy_notes = fill_subcortex_with_notes(
         region_values, measure_properties, atlas, subcortex
     )
     return FeatureFile(region_values, (*reading_notes, *policy_notes))
 
 
-def read_stats(
+def read_stats_values_and_notes(
     folder: str | Path,
     atlas: Atlas,
     measure_properties: MeasureProperties,
@@ -251,7 +251,7 @@ def read_stats(
         subject_folder = (
             stats_folder.parent if stats_folder.name == "stats" else stats_folder
         )
-        region_means = _average_over_vertices(
+        region_means = _average_vertices_by_region(
             subject_folder, measure_name, atlas, annotation_name
         )
         if region_means is None:
@@ -268,12 +268,12 @@ def read_stats(
         side_by_path[stats_folder / "aseg.stats"] = None
     for stats_path, side in side_by_path.items():
         if not stats_path.is_file():
-            hint_text = _explain_missing_stats(stats_path, atlas)
+            hint_text = _missing_stats_advice(stats_path, atlas)
             raise FileFormatError(
                 f"no such file{hint_text}", path=stats_path, kind=ABSENT
             )
         stats_column_name = CORTEX_COLUMNS[measure_name] if side else "Volume_mm3"
-        stats_file_values, subject_name = _read_stats_column(
+        stats_file_values, subject_name = _read_stats_and_subject(
             stats_path, stats_column_name, atlas, side
         )
         subject_name_by_file[stats_path.name] = subject_name
@@ -313,7 +313,7 @@ def _check_same_subject(
         )
 
 
-def _explain_missing_stats(stats_path: Path, atlas: Atlas) -> str:
+def _missing_stats_advice(stats_path: Path, atlas: Atlas) -> str:
     """Return that stats of another parcellation are there, or what to do."""
     hemisphere = stats_path.name[:2]
     other_paths = sorted(stats_path.parent.glob(f"{hemisphere}.aparc*.stats"))
@@ -323,7 +323,7 @@ def _explain_missing_stats(stats_path: Path, atlas: Atlas) -> str:
     return f"; {other_paths[0].name} belongs to another parcellation. {remake_advice}"
 
 
-def _read_stats_column(
+def _read_stats_and_subject(
     stats_path: Path, column_name: str, atlas: Atlas, side: str | None
 ) -> tuple[np.ndarray, str]:
     """Return a column of a stats file in the order of an atlas, and its subject.
@@ -357,7 +357,7 @@ def _read_stats_column(
         )
     with convert_reading_errors(stats_path, "a stats file"):
         stats_values = np.array(stats_table.column_by_name[column_name], dtype=float)
-        expected_region_mask, region_row_indices = _match_stats_rows(
+        expected_region_mask, region_row_indices = _match_regions_and_rows(
             atlas, stats_table.region_names, side
         )
     missing_region_mask = (
@@ -379,8 +379,8 @@ def _read_stats_column(
         1 - _MAX_UNLABELLED
     ):
         raise FileFormatError(
-            f"{missing_region_indices.size} of {expected_region_mask.sum()} regions have "
-            "no row "
+            f"{missing_region_indices.size} of {expected_region_mask.sum()} regions "
+            "have no row "
             f"({join_with_commas((atlas.names[i] for i in missing_region_indices), 5)})"
             ". The file may be incomplete. Run mris_anatomical_stats or mri_segstats "
             "again.",
@@ -459,7 +459,7 @@ def _read_stats_table(
 
 
 @lru_cache(maxsize=64)  # an atlas is hashed by identity
-def _match_stats_rows(
+def _match_regions_and_rows(
     atlas: Atlas, region_names: tuple[str, ...], side: str | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return which regions of an atlas belong in a file, and their rows there."""
@@ -482,7 +482,7 @@ def _intern_texts(texts: tuple[str, ...]) -> tuple[str, ...]:
     return texts
 
 
-def _average_over_vertices(
+def _average_vertices_by_region(
     subject_folder: Path, measure_name: str, atlas: Atlas, annotation_name: str
 ) -> np.ndarray | None:
     """Return the plain mean of `surf/?h.<name>` over the vertices of every region.
@@ -558,11 +558,11 @@ class FeatureSources:
     """Difference between ids of tables and of files, added to messages of faults."""
     user_columns: UserColumns = NO_CHOICE
     """Columns of ids and visits that the user named."""
-    people_table: ScanTable | None = None
+    people_contents: TableContents | None = None
     """The table of people, with which other tables are compared."""
 
     @cached_property
-    def scan_tables(self) -> list[ScanTable]:
+    def table_contents_list(self) -> list[TableContents]:
         """Tables of many scans: those that the user named, or those in the study."""
         table_paths: Iterable[Path]
         if self.table_paths is None:
@@ -574,10 +574,10 @@ class FeatureSources:
             )
         else:
             table_paths = map(self.study_files.resolve_path, self.table_paths)
-        parsed_tables = list[ScanTable]()
+        table_contents_list = list[TableContents]()
         for table_path in table_paths:
             try:
-                parsed_sheets, sheet_errors = read_sheets(
+                sheet_contents_list, sheet_errors = read_sheets_and_errors(
                     table_path, self.atlas, self.user_columns
                 )
             except BrainlsapError as error:
@@ -587,67 +587,72 @@ class FeatureSources:
                 if not is_matrix_file(table_path):
                     self.skipped_table_errors.append(error)
             else:
-                parsed_tables += parsed_sheets
+                table_contents_list += sheet_contents_list
                 self.skipped_table_errors += sheet_errors
-        return parsed_tables
+        return table_contents_list
 
-    def find_people_table(self, label_name: str | None) -> ScanTable:
+    def find_people_contents(self, label_name: str | None) -> TableContents:
         """Return the one table that holds people and labels.
 
         Of several, prefer those that name no region that the atlas lacks, then those
         without regions. Raises a CohortError if there is none, with the reasons, or
         more than one.
         """
-        candidate_tables = [
-            parsed_table
-            for parsed_table in self.scan_tables
-            if parsed_table.has_column(label_name)
+        candidate_contents_list = [
+            table_contents
+            for table_contents in self.table_contents_list
+            if table_contents.has_label_column(label_name)
         ]
-        candidate_tables = [
-            parsed_table
-            for parsed_table in candidate_tables
-            if parsed_table.has_only_atlas_regions
-        ] or candidate_tables
-        candidate_tables = [
-            parsed_table
-            for parsed_table in candidate_tables
-            if not parsed_table.values_by_measure_region
-        ] or candidate_tables
-        candidate_paths = {parsed_table.path for parsed_table in candidate_tables}
+        candidate_contents_list = [
+            table_contents
+            for table_contents in candidate_contents_list
+            if table_contents.has_only_atlas_regions
+        ] or candidate_contents_list
+        candidate_contents_list = [
+            table_contents
+            for table_contents in candidate_contents_list
+            if not table_contents.values_by_measure_region
+        ] or candidate_contents_list
+        candidate_paths = {
+            table_contents.path for table_contents in candidate_contents_list
+        }
         # Of the sheets of one workbook, choose that with most of age, sex ...
         covariate_counts = [
-            len({*map(find_covariate_kind, parsed_table.text_table)} & {*COVARIATES})
-            for parsed_table in candidate_tables
+            len({*map(find_covariate_kind, table_contents.text_table)} & {*COVARIATES})
+            for table_contents in candidate_contents_list
         ]
         if (
             len(candidate_paths) == 1
             and covariate_counts.count(max(covariate_counts)) == 1
         ):
-            candidate_tables = [
-                candidate_tables[covariate_counts.index(max(covariate_counts))]
+            candidate_contents_list = [
+                candidate_contents_list[covariate_counts.index(max(covariate_counts))]
             ]
-        if len(candidate_tables) == 1:
-            return candidate_tables[0]
+        if len(candidate_contents_list) == 1:
+            return candidate_contents_list[0]
         problem_text = (
             f"{self.study_files.folder}: there is no participants.tsv (or .csv, "
             ".xlsx), and"
         )
-        if candidate_tables:
+        if candidate_contents_list:
             paths_text = join_with_commas(
-                parsed_table.path_and_sheet for parsed_table in candidate_tables
+                table_contents.path_and_sheet
+                for table_contents in candidate_contents_list
             )
             advice_text = "Keep only one of these sheets"
             if len(candidate_paths) > 1:
                 advice_text = f"Choose one with {option_text('features_table')}"
             raise CohortError(
-                f"{problem_text} {len(candidate_tables)} tables could be the "
+                f"{problem_text} {len(candidate_contents_list)} tables could be the "
                 f"table of participants: {paths_text}. {advice_text}"
             )
         rejection_reasons = [
-            f"{parsed_table.path_and_sheet} has no column {label_name!r}; its columns "
-            f"are {join_with_commas(parsed_table.text_table, 5)}"
-            for parsed_table in self.scan_tables
-            if not (parsed_table.text_table.empty or is_matrix_file(parsed_table.path))
+            f"{table_contents.path_and_sheet} has no column {label_name!r}; its "
+            f"columns are {join_with_commas(table_contents.text_table, 5)}"
+            for table_contents in self.table_contents_list
+            if not (
+                table_contents.text_table.empty or is_matrix_file(table_contents.path)
+            )
         ]
         rejection_reasons = [
             *dict.fromkeys((*rejection_reasons, *map(str, self.skipped_table_errors)))
@@ -669,11 +674,11 @@ class FeatureSources:
                 for rejection_reason in rejection_reasons
             ),
             values=propose_label_option(
-                parsed_table.text_table for parsed_table in self.scan_tables
+                table_contents.text_table for table_contents in self.table_contents_list
             ),
         )
 
-    def has_data(self, participant_id: str, session_id: str) -> bool:
+    def has_data_of_visit(self, participant_id: str, session_id: str) -> bool:
         """Return whether files, FreeSurfer or tables of regions have data of a visit.
 
         A visit's folder may be empty, or hold lists and questionnaires alone.
@@ -696,15 +701,15 @@ class FeatureSources:
             for scan_identity, _ in identity_path_pairs
         ]
         if not scan_identities or self.table_paths is not None:
-            region_tables = [
-                parsed_table
-                for parsed_table in self.scan_tables
-                if parsed_table.values_by_measure_region
+            region_contents_list = [
+                table_contents
+                for table_contents in self.table_contents_list
+                if table_contents.values_by_measure_region
             ]
             scan_identities = [
                 scan_identity
-                for parsed_table in region_tables
-                for scan_identity in parsed_table.scan_identities
+                for table_contents in region_contents_list
+                for scan_identity in table_contents.scan_identities
             ]
         session_by_person_and_visit: dict[str, dict[str, str]] = {}
         for scan_identity in scan_identities:
@@ -715,7 +720,7 @@ class FeatureSources:
                 )
         return session_by_person_and_visit
 
-    def locate_feature(
+    def locate_feature_sources(
         self, feature_name: str, scans: Sequence[Scan]
     ) -> tuple[Sequence[Source], list[Finding | str]]:
         """Return the source of a feature for every scan, and notes.
@@ -724,23 +729,23 @@ class FeatureSources:
         """
         measure_properties = get_measure_properties(feature_name)
         if self.table_paths is None:
-            scan_sources, reading_notes = self._locate_region_files(
+            scan_sources, reading_notes = self._locate_region_file_sources(
                 measure_properties, scans
             )
             if scan_sources:
                 return scan_sources, reading_notes
             if feature_name in self.study_files.patterns:
                 raise CohortError(
-                    self.study_files.describe_unmatched_pattern(feature_name, scans)
+                    self.study_files.unmatched_pattern_text(feature_name, scans)
                 )
             run_pairs_by_scan = [
                 scan.find_entries(self.study_files.subjects_by_person) for scan in scans
             ]
             if measure_properties.in_stats and any(run_pairs_by_scan):
-                return self._choose_freesurfer_runs(scans, run_pairs_by_scan)
+                return self._choose_freesurfer_sources(scans, run_pairs_by_scan)
         region_column_by_index = self._choose_column_by_region(measure_properties)
         if region_column_by_index:
-            return self._read_table_rows(
+            return self._read_table_sources(
                 region_column_by_index, scans, measure_properties
             )
         table_errors = [
@@ -756,13 +761,13 @@ class FeatureSources:
             )
         if self.table_paths is None:
             self._refuse_unread_table(feature_name)
-        search_text = self._explain_search(measure_properties, scans)
+        search_text = self._search_result_text(measure_properties, scans)
         raise CohortError(
             f"{feature_name}: not found in any file or table; expected {search_text}",
             values=propose_atlas_option(
                 [
-                    parsed_table.unmatched_region_names
-                    for parsed_table in self.scan_tables
+                    table_contents.unmatched_region_names
+                    for table_contents in self.table_contents_list
                 ],
                 self.atlas,
             ),
@@ -781,7 +786,7 @@ class FeatureSources:
                     advice=error.advice,
                 )
 
-    def _describe_other_tracers(
+    def _list_other_tracer_texts(
         self, feature_name: str, scans: Sequence[Scan]
     ) -> list[str]:
         """Return which files of scans are of other tracers, at most five."""
@@ -789,7 +794,10 @@ class FeatureSources:
             file_path for scan in scans for file_path in scan.files
         )
         path_tracer_pairs = (
-            (file_path, self.study_files.find_other_tracer(file_path, feature_name))
+            (
+                file_path,
+                self.study_files.find_other_tracer_name(file_path, feature_name),
+            )
             for file_path in file_paths
         )
         return [
@@ -798,7 +806,7 @@ class FeatureSources:
             if tracer_name
         ][:5]
 
-    def _locate_region_files(
+    def _locate_region_file_sources(
         self, measure_properties: MeasureProperties, scans: Sequence[Scan]
     ) -> tuple[list[Source], list[Finding | str]]:
         """Return every scan's table of regions, and notes; nothing if no scan has one.
@@ -810,7 +818,9 @@ class FeatureSources:
         for scan in scans:
             try:
                 optional_sources.append(
-                    self.study_files.find_region_table(scan, feature_name, self.atlas)
+                    self.study_files.find_region_table_path(
+                        scan, feature_name, self.atlas
+                    )
                 )
             except CohortError as error:
                 optional_sources.append(Finding.from_error(error, scan.name))
@@ -829,7 +839,7 @@ class FeatureSources:
                 f"file {expected_text}. Add this file, or {format_leave_out_advice()}"
             )
             message = "; not used: ".join(
-                [message, *self._describe_other_tracers(feature_name, [scan])]
+                [message, *self._list_other_tracer_texts(feature_name, [scan])]
             )
             scan_sources.append(Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name))
         reading_notes: list[Finding | str]
@@ -846,12 +856,12 @@ class FeatureSources:
                 for entity_match in entity_matches
             ]
             origin_text = f"the entity {entity_key}- in file names"
-            reading_notes += self._collect_scale_column(
+            reading_notes += self._collect_scale_column_findings(
                 feature_name, scale_column_name, entity_values, origin_text
             )
         return scan_sources, reading_notes
 
-    def _explain_search(
+    def _search_result_text(
         self, measure_properties: MeasureProperties, scans: Sequence[Scan]
     ) -> str:
         """Return the places searched for a feature, their contents, and reasons."""
@@ -859,7 +869,7 @@ class FeatureSources:
         folders_text = ", ".join(
             map(str, self.table_paths or [self.study_files.folder])
         )
-        search_text = f"a table with {describe_layouts()}, in {folders_text}"
+        search_text = f"a table with {layouts_text()}, in {folders_text}"
         if self.table_paths is None:
             if measure_properties.in_stats:
                 search_text = (
@@ -877,9 +887,9 @@ class FeatureSources:
             r"desc-([a-z0-9]+)_regions", file_names_text.lower()
         )
         region_table_names += [
-            parsed_table.path.stem.lower()
-            for parsed_table in self.scan_tables
-            if parsed_table.values_by_measure_region
+            table_contents.path.stem.lower()
+            for table_contents in self.table_contents_list
+            if table_contents.values_by_measure_region
         ]
         region_table_names = sorted({*region_table_names})
         other_feature_names = {*region_table_names, *KNOWN_MEASURES} - {feature_name}
@@ -893,12 +903,12 @@ class FeatureSources:
                 f"{join_with_commas(region_table_names, 8)}"
             )
         rejection_reasons = [
-            *self._describe_other_tracers(feature_name, scans),
+            *self._list_other_tracer_texts(feature_name, scans),
             *map(str, self.skipped_table_errors),
         ]
         rejection_reasons += [
-            parsed_table.describe_mismatch(self.atlas)
-            for parsed_table in self.scan_tables
+            table_contents.mismatch_text(self.atlas)
+            for table_contents in self.table_contents_list
         ]
         freesurfer_pattern = self.study_files.patterns.get("freesurfer")
         if measure_properties.in_stats and self.study_files.subjects_by_person:
@@ -922,7 +932,7 @@ class FeatureSources:
             if rejection_reason
         )
 
-    def _choose_freesurfer_runs(
+    def _choose_freesurfer_sources(
         self,
         scans: Sequence[Scan],
         run_pair_lists: Sequence[list[tuple[ScanIdentity, Path]]],
@@ -989,7 +999,7 @@ class FeatureSources:
             if scale_column_name not in scan_table:
                 scan_table[scale_column_name] = scale_names
 
-    def _collect_scale_column(
+    def _collect_scale_column_findings(
         self,
         feature_name: str,
         scale_column_name: str,
@@ -1028,7 +1038,7 @@ class FeatureSources:
     def _check_tracers(
         self,
         measure_properties: MeasureProperties,
-        parsed_table: ScanTable,
+        table_contents: TableContents,
         row_indices: Sequence[int],
         is_tracer_unnamed: bool,
     ) -> None:
@@ -1040,9 +1050,9 @@ class FeatureSources:
         feature_name = measure_properties.name
         if feature_name not in (*PET_FEATURES, "suvr"):
             return
-        for tracer_column_name in find_tracer_columns(parsed_table.text_table):
+        for tracer_column_name in find_tracer_columns(table_contents.text_table):
             cell_counts = Counter(
-                parsed_table.text_table[tracer_column_name]
+                table_contents.text_table[tracer_column_name]
                 .iloc[list(row_indices)]
                 .dropna()
             )
@@ -1061,14 +1071,14 @@ class FeatureSources:
                 counts_text = named_counts_text(cell_counts.most_common(), max_items=20)
                 raise CohortError(
                     f"{feature_name}: the column {tracer_column_name!r} of "
-                    f"{parsed_table.name_and_sheet} contains several tracers "
+                    f"{table_contents.name_and_sheet} contains several tracers "
                     f"({counts_text}). Keep only the rows of one tracer. With "
                     f"{option_text('feature')}, choose the measure of this tracer "
                     f"({' or '.join(tracer_feature_names)})"
                 )
         pet_column_names = [
             column_name
-            for column_name in parsed_table.text_table
+            for column_name in table_contents.text_table
             if _PET_HEAD.search(column_name)
         ]
         feature_names_in_table = {
@@ -1083,7 +1093,7 @@ class FeatureSources:
             feature_names_in_table.add("amyloid")
         feature_names_in_table |= {
             tracer.feature
-            for tracer in find_tracers_of_file(parsed_table.name_and_sheet)
+            for tracer in find_tracers_of_file(table_contents.name_and_sheet)
         }
         has_other_feature_names = bool(
             feature_names_in_table
@@ -1091,8 +1101,8 @@ class FeatureSources:
         if is_tracer_unnamed and has_other_feature_names and feature_name != "suvr":
             raise CohortError(
                 f"{feature_name}: the names of the region columns in "
-                f"{parsed_table.name_and_sheet} do not contain a tracer. However, the "
-                "name of the table or of another column belongs to "
+                f"{table_contents.name_and_sheet} do not contain a tracer. However, "
+                "the name of the table or of another column belongs to "
                 f"{join_with_commas(sorted(feature_names_in_table))}. Write the tracer "
                 "into the names of the region columns, or into the file name"
             )
@@ -1114,11 +1124,11 @@ class FeatureSources:
         rank_column_pairs_by_region: dict[
             int, list[tuple[tuple[int, bool, bool], _RegionColumn]]
         ] = {}
-        for parsed_table in self.scan_tables:
+        for table_contents in self.table_contents_list:
             has_file_name_measure = _is_measure_in_file_name(
-                parsed_table.name_and_sheet, measure_properties.name
+                table_contents.name_and_sheet, measure_properties.name
             )
-            for header_measure, region_index in parsed_table.values_by_measure_region:
+            for header_measure, region_index in table_contents.values_by_measure_region:
                 is_cortex = self.atlas.cortex[region_index]
                 accepted_measure_names = (
                     cortex_measure_names if is_cortex else subcortex_measure_names
@@ -1130,9 +1140,9 @@ class FeatureSources:
                 column_rank = (
                     accepted_measure_names.index(header_measure),
                     is_measure_unnamed,
-                    not parsed_table.has_only_atlas_regions,
+                    not table_contents.has_only_atlas_regions,
                 )
-                region_column = _RegionColumn(parsed_table, header_measure)
+                region_column = _RegionColumn(table_contents, header_measure)
                 rank_column_pairs_by_region.setdefault(region_index, []).append(
                     (column_rank, region_column)
                 )
@@ -1148,11 +1158,12 @@ class FeatureSources:
             ]
             if len(best_columns) > 1:
                 paths_text = join_with_commas(
-                    region_column.table.path_and_sheet for region_column in best_columns
+                    region_column.contents.path_and_sheet
+                    for region_column in best_columns
                 )
                 # --features-table cannot choose among the sheets of one file.
                 is_one_file = (
-                    len({region_column.table.path for region_column in best_columns})
+                    len({region_column.contents.path for region_column in best_columns})
                     == 1
                 )
                 advice_text = f"Choose one with {option_text('features_table')}"
@@ -1165,41 +1176,41 @@ class FeatureSources:
             region_column_by_index[region_index] = best_columns[0]
         return region_column_by_index
 
-    def _check_same_people(self, parsed_table: ScanTable) -> None:
+    def _check_same_people(self, table_contents: TableContents) -> None:
         """Raise if a table gives ids of the table of people to other people.
 
         The check is skipped if the user named the column of ids.
         """
-        if self.people_table is None or self.user_columns.id_column_names:
+        if self.people_contents is None or self.user_columns.id_column_names:
             return
         person_ids = [
             self.study_files.get_scan_key(scan_identity)[0]
-            for scan_identity in self.people_table.scan_identities
+            for scan_identity in self.people_contents.scan_identities
         ]
         table_person_ids = [
             self.study_files.get_scan_key(scan_identity)[0]
-            for scan_identity in parsed_table.scan_identities
+            for scan_identity in table_contents.scan_identities
         ]
-        message = describe_exchanged_ids(
+        message = exchanged_ids_text(
             person_ids,
             {
-                **self.people_table.text_table.to_dict("list"),
-                self.people_table.id_column: person_ids,
+                **self.people_contents.text_table.to_dict("list"),
+                self.people_contents.id_column: person_ids,
             },
             table_person_ids,
             {
-                **parsed_table.text_table.to_dict("list"),
-                parsed_table.id_column: table_person_ids,
+                **table_contents.text_table.to_dict("list"),
+                table_contents.id_column: table_person_ids,
             },
-            (self.people_table.id_column, parsed_table.id_column),
+            (self.people_contents.id_column, table_contents.id_column),
         )
         if message:
             raise CohortError(
-                f"{self.people_table.name_and_sheet}, {parsed_table.name_and_sheet}: "
-                f"{message}"
+                f"{self.people_contents.name_and_sheet}, "
+                f"{table_contents.name_and_sheet}: {message}"
             )
 
-    def _read_table_rows(
+    def _read_table_sources(
         self,
         region_column_by_index: dict[int, _RegionColumn],
         scans: Sequence[Scan],
@@ -1209,24 +1220,24 @@ class FeatureSources:
 
         A scan without its one row in every table has a fault instead.
         """
-        used_tables = [
+        used_contents_list = [
             *{
-                id(region_column.table): region_column.table
+                id(region_column.contents): region_column.contents
                 for region_column in region_column_by_index.values()
             }.values()
         ]
         table_names_text = ", ".join(
-            used_table.name_and_sheet for used_table in used_tables
+            used_contents.name_and_sheet for used_contents in used_contents_list
         )
         reading_notes: list[Finding | str] = [
             f"{measure_properties.name} was read from {table_names_text}"
         ]
         feature_values = np.full((len(scans), len(self.atlas)), np.nan)
         fault_by_scan_index = dict[int, Finding]()
-        for used_table in used_tables:
-            self._check_same_people(used_table)
-            row_index_lists, table_fault_by_scan_index = self._match_rows_to_scans(
-                used_table, scans
+        for used_contents in used_contents_list:
+            self._check_same_people(used_contents)
+            row_index_lists, table_fault_by_scan_index = self._match_rows_and_faults(
+                used_contents, scans
             )
             fault_by_scan_index |= table_fault_by_scan_index
             first_row_indices = [
@@ -1241,33 +1252,36 @@ class FeatureSources:
             header_measures = {
                 region_column.header_measure
                 for region_column in region_column_by_index.values()
-                if region_column.table is used_table
+                if region_column.contents is used_contents
             }
             is_tracer_unnamed = not header_measures.isdisjoint(
                 _get_unspecific_header_measures(measure_properties)
             )
             self._check_tracers(
-                measure_properties, used_table, matched_row_indices, is_tracer_unnamed
+                measure_properties,
+                used_contents,
+                matched_row_indices,
+                is_tracer_unnamed,
             )
-            reading_notes += self._collect_scale_columns(
-                measure_properties, used_table, first_row_indices
+            reading_notes += self._collect_table_scale_findings(
+                measure_properties, used_contents, first_row_indices
             )
             filled_row_indices = [
                 first_row_index or 0 for first_row_index in first_row_indices
             ]
             for region_index, region_column in region_column_by_index.items():
-                if region_column.table is used_table:
+                if region_column.contents is used_contents:
                     feature_values[:, region_index] = (
-                        used_table.values_by_measure_region[
+                        used_contents.values_by_measure_region[
                             region_column.header_measure, region_index
                         ][filled_row_indices]
                     )
             reading_notes += [
-                replace(table_finding, path=used_table.name_and_sheet)
-                for table_finding in used_table.notes
+                replace(table_finding, path=used_contents.name_and_sheet)
+                for table_finding in used_contents.notes
             ]
-            reading_notes += self._describe_unused_table_parts(
-                used_table, row_index_lists
+            reading_notes += self._make_unused_part_notes(
+                used_contents, row_index_lists
             )
         unmeasured_region_names = [
             self.atlas.names[i]
@@ -1280,11 +1294,11 @@ class FeatureSources:
                 f"{measure_properties.name} was not measured in any scan in these "
                 f"regions: {region_names_text}"
             )
-        _check_one_kind_of_run(used_tables, table_names_text)
-        self._check_regions(region_column_by_index, used_tables)
-        for used_table in used_tables:
+        _check_one_kind_of_run(used_contents_list, table_names_text)
+        self._check_regions(region_column_by_index, used_contents_list)
+        for used_contents in used_contents_list:
             if any(
-                region_column.table is used_table
+                region_column.contents is used_contents
                 and region_column.header_measure
                 in _get_unspecific_header_measures(measure_properties)
                 and (
@@ -1293,13 +1307,13 @@ class FeatureSources:
                 for region_index, region_column in region_column_by_index.items()
             ):
                 self._refuse_other_measure(
-                    measure_properties.name, used_table, used_tables
+                    measure_properties.name, used_contents, used_contents_list
                 )
         reading_notes += self._check_unnamed_columns(
             region_column_by_index, measure_properties, feature_values, table_names_text
         )
-        reading_notes += self._describe_unused_subcortex(
-            region_column_by_index, measure_properties, used_tables
+        reading_notes += self._make_unused_subcortex_notes(
+            region_column_by_index, measure_properties, used_contents_list
         )
         scan_sources: list[Source] = [
             fault_by_scan_index.get(i, scan_values)
@@ -1307,15 +1321,15 @@ class FeatureSources:
         ]
         return scan_sources, reading_notes
 
-    def _match_rows_to_scans(
-        self, parsed_table: ScanTable, scans: Sequence[Scan]
+    def _match_rows_and_faults(
+        self, table_contents: TableContents, scans: Sequence[Scan]
     ) -> tuple[list[list[int]], dict[int, Finding]]:
         """Return the rows of every scan in a table, and faults by scan.
 
         A fault is no row, more than one, or a row with a fault.
         """
         row_indices_by_person: dict[str, dict[str, list[int]]] = {}
-        for row_index, scan_identity in enumerate(parsed_table.scan_identities):
+        for row_index, scan_identity in enumerate(table_contents.scan_identities):
             participant_id, session_id = self.study_files.get_scan_key(scan_identity)
             row_indices_by_person.setdefault(participant_id, {}).setdefault(
                 session_id, []
@@ -1323,31 +1337,31 @@ class FeatureSources:
         row_index_lists = [scan.find_entries(row_indices_by_person) for scan in scans]
         absent_person_hint = ""
         if not all(row_index_lists):
-            absent_person_hint = self._explain_absent_person(parsed_table)
+            absent_person_hint = self._absent_person_text(table_contents)
         fault_by_scan_index = dict[int, Finding]()
         for i, (scan, row_indices) in enumerate(
             zip(scans, row_index_lists, strict=True)
         ):
             if len(row_indices) > 1:
                 fault_by_scan_index[i] = Finding(
-                    f"{parsed_table.path_and_sheet} contains more than one row of this "
-                    "scan; expected one",
+                    f"{table_contents.path_and_sheet} contains more than one row of "
+                    "this scan; expected one",
                     FAULT,
                     scan=scan.name,
                     got=count_text(len(row_indices), "row"),
                     advice="Delete the rows that are wrong, write the visits in a "
                     f"column session_id, or {format_leave_out_advice()}",
                 )
-            elif row_indices and row_indices[0] in parsed_table.fault_by_row_index:
-                row_finding = parsed_table.fault_by_row_index[row_indices[0]]
+            elif row_indices and row_indices[0] in table_contents.fault_by_row_index:
+                row_finding = table_contents.fault_by_row_index[row_indices[0]]
                 fault_by_scan_index[i] = replace(row_finding, scan=scan.name)
             elif not row_indices:
                 row_indices_by_visit = row_indices_by_person.get(scan.key[0])
                 row_hint = absent_person_hint
                 if row_indices_by_visit:
-                    row_hint = _explain_absent_visit(row_indices_by_visit)
+                    row_hint = _absent_visit_text(row_indices_by_visit)
                 missing_row_text = (
-                    f"no row in {parsed_table.path_and_sheet}, {row_hint}. If the "
+                    f"no row in {table_contents.path_and_sheet}, {row_hint}. If the "
                     f"row is really missing, add it, or {format_leave_out_advice()}"
                 )
                 fault_by_scan_index[i] = Finding(
@@ -1355,73 +1369,73 @@ class FeatureSources:
                 )
         return row_index_lists, fault_by_scan_index
 
-    def _explain_absent_person(self, parsed_table: ScanTable) -> str:
+    def _absent_person_text(self, table_contents: TableContents) -> str:
         """Return the people of a table that has no row for a person, as text."""
         spelling_advice = (
             "write the IDs in the same way in both tables, including upper and lower "
             "case and leading zeros"
         )
-        if self.people_table is not None:
+        if self.people_contents is not None:
             people_table_ids = {
                 self.study_files.get_scan_key(scan_identity)[0]
-                for scan_identity in self.people_table.scan_identities
+                for scan_identity in self.people_contents.scan_identities
             }
             unlisted_participant_ids = dict.fromkeys(
                 scan_identity.participant
-                for scan_identity in parsed_table.scan_identities
+                for scan_identity in table_contents.scan_identities
                 if self.study_files.get_scan_key(scan_identity)[0]
                 not in people_table_ids
             )
             if unlisted_participant_ids:
-                for column_name, cell_texts in self.people_table.text_table.items():
+                for column_name, cell_texts in self.people_contents.text_table.items():
                     # ADNI's tables have two numberings of people, RID and PTID.
                     if {*unlisted_participant_ids} <= {*cell_texts}:
                         spelling_advice = (
                             f"these are values of the column {column_name} of "
-                            f"{self.people_table.name_and_sheet}, so add the column "
-                            f"{self.people_table.id_column} to "
-                            f"{parsed_table.name_and_sheet}, with the ID of each row"
+                            f"{self.people_contents.name_and_sheet}, so add the column "
+                            f"{self.people_contents.id_column} to "
+                            f"{table_contents.name_and_sheet}, with the ID of each row"
                         )
                 return (
                     "which has rows of people who are not in "
-                    f"{self.people_table.name_and_sheet}: "
+                    f"{self.people_contents.name_and_sheet}: "
                     f"{join_with_commas(unlisted_participant_ids, 3)}; "
                     f"{spelling_advice}"
                 )
         people_text = join_with_commas(
             (
                 scan_identity.participant
-                for scan_identity in parsed_table.scan_identities
+                for scan_identity in table_contents.scan_identities
             ),
             3,
         )
         return f"whose rows are named {people_text}; {spelling_advice}"
 
-    def _collect_scale_columns(
+    def _collect_table_scale_findings(
         self,
         measure_properties: MeasureProperties,
-        parsed_table: ScanTable,
+        table_contents: TableContents,
         scan_row_indices: Sequence[int | None],
     ) -> list[Finding]:
         """Keep the columns of a table that tell on which scale its values are."""
         scale_column_names = [
             scale_column_name
-            for scale_column_name in parsed_table.text_table
+            for scale_column_name in table_contents.text_table
             if find_covariate_kind(scale_column_name) in SCALE_KINDS
         ]
         scale_findings = list[Finding]()
         for scale_column_name in dict.fromkeys(
-            [*scale_column_names, *find_tracer_columns(parsed_table.text_table)]
+            [*scale_column_names, *find_tracer_columns(table_contents.text_table)]
         ):
-            column_cells = parsed_table.text_table[scale_column_name].to_numpy()
+            column_cells = table_contents.text_table[scale_column_name].to_numpy()
             scan_scale_names = [
                 None if row_index is None else column_cells[row_index]
                 for row_index in scan_row_indices
             ]
             origin_text = (
-                f"the column {scale_column_name!r} of {parsed_table.name_and_sheet}"
+                f"the column {scale_column_name!r} of {table_contents.name_and_sheet}"
             )
-            scale_findings += self._collect_scale_column(
+            scale_findings += self._collect_scale_column_findings(
                 measure_properties.name,
                 scale_column_name,
                 scan_scale_names,
@@ -1429,8 +1443,8 @@ class FeatureSources:
             )
         return scale_findings
 
-    def _describe_unused_table_parts(
-        self, parsed_table: ScanTable, row_index_lists: Sequence[Sequence[int]]
+    def _make_unused_part_notes(
+        self, table_contents: TableContents, row_index_lists: Sequence[Sequence[int]]
     ) -> list[Finding]:
         """Return notes on the columns and rows of a table that are not used."""
         omission_findings = list[Finding]()
@@ -1438,8 +1452,8 @@ class FeatureSources:
         unused_column_names = [
             column_name
             for column_name in (
-                *parsed_table.text_table,
-                *parsed_table.excluded_column_names,
+                *table_contents.text_table,
+                *table_contents.excluded_column_names,
             )
             if column_name not in used_column_names
         ]
@@ -1449,22 +1463,22 @@ class FeatureSources:
                 f"left out: {join_with_commas(unused_column_names, 5)}"
             )
             omission_findings.append(
-                Finding(message, LEFT_OUT, path=parsed_table.name_and_sheet)
+                Finding(message, LEFT_OUT, path=table_contents.name_and_sheet)
             )
-        if parsed_table.unmatched_region_names:
+        if table_contents.unmatched_region_names:
             message = (
                 f"regions that the atlas {self.atlas.name} does not contain are left "
-                f"out: {join_with_commas(parsed_table.unmatched_region_names, 5)}"
+                f"out: {join_with_commas(table_contents.unmatched_region_names, 5)}"
             )
             omission_findings.append(
-                Finding(message, LEFT_OUT, path=parsed_table.name_and_sheet)
+                Finding(message, LEFT_OUT, path=table_contents.name_and_sheet)
             )
         used_row_indices = {
             row_index for row_indices in row_index_lists for row_index in row_indices
         }
         unused_scan_names = tuple(
             scan_identity.text
-            for row_index, scan_identity in enumerate(parsed_table.scan_identities)
+            for row_index, scan_identity in enumerate(table_contents.scan_identities)
             if row_index not in used_row_indices
         )
         if unused_scan_names:
@@ -1472,7 +1486,7 @@ class FeatureSources:
                 Finding(
                     f"{count_text(len(unused_scan_names), 'row', 'were')} not used, "
                     "because the cohort does not contain these scans:",
-                    path=parsed_table.name_and_sheet,
+                    path=table_contents.name_and_sheet,
                     people=unused_scan_names,
                 )
             )
@@ -1481,16 +1495,18 @@ class FeatureSources:
     def _check_regions(
         self,
         region_column_by_index: dict[int, _RegionColumn],
-        used_tables: Sequence[ScanTable],
+        used_contents_list: Sequence[TableContents],
     ) -> None:
         """Raise if tables have only a part of the cortex, or of the subcortex."""
-        paths_text = ", ".join(used_table.path_and_sheet for used_table in used_tables)
+        paths_text = ", ".join(
+            used_contents.path_and_sheet for used_contents in used_contents_list
+        )
         unmatched_region_names = [
             unmatched_region_name
-            for used_table in used_tables
-            for unmatched_region_name in used_table.unmatched_region_names
+            for used_contents in used_contents_list
+            for unmatched_region_name in used_contents.unmatched_region_names
         ]
-        unknown_names_text = describe_unknown_names(unmatched_region_names, self.atlas)
+        unknown_names_text = unknown_names_sentence(unmatched_region_names, self.atlas)
         region_indices = np.array(list(region_column_by_index))
         try:
             check_structures_complete(region_indices, self.atlas, paths_text)
@@ -1507,7 +1523,10 @@ class FeatureSources:
                 " ".join(message_parts).strip(),
                 path=error.path,
                 values=propose_atlas_option(
-                    [used_table.unmatched_region_names for used_table in used_tables],
+                    [
+                        used_contents.unmatched_region_names
+                        for used_contents in used_contents_list
+                    ],
                     self.atlas,
                 ),
             ) from error
@@ -1515,40 +1534,40 @@ class FeatureSources:
     def _refuse_other_measure(
         self,
         measure_name: str,
-        parsed_table: ScanTable,
-        used_tables: Sequence[ScanTable],
+        table_contents: TableContents,
+        used_contents_list: Sequence[TableContents],
     ) -> None:
         """Raise if a table whose columns name no measure is probably of another one.
 
         Its name then names another measure, or a file beside it names the feature.
         """
-        file_measure_names = find_measures_of_file(parsed_table.name_and_sheet)
+        file_measure_names = find_measure_names_of_file(table_contents.name_and_sheet)
         if file_measure_names - {measure_name}:
             raise CohortError(
                 f"{measure_name}: the names of the region columns in "
-                f"{parsed_table.name_and_sheet} do not contain a measure, but the name "
-                "of the table contains "
+                f"{table_contents.name_and_sheet} do not contain a measure, but the "
+                "name of the table contains "
                 f"{join_with_commas(sorted(file_measure_names))}. Write the measure "
                 "into the names of the region columns, or write only this measure into "
                 "the file name"
             )
-        if _is_measure_in_file_name(parsed_table.name_and_sheet, measure_name):
+        if _is_measure_in_file_name(table_contents.name_and_sheet, measure_name):
             return
         file_names_with_measure = [
-            used_table.name_and_sheet
-            for used_table in used_tables
-            if used_table is not parsed_table
+            used_contents.name_and_sheet
+            for used_contents in used_contents_list
+            if used_contents is not table_contents
             and (
-                measure_name in used_table.measure_names
-                or _is_measure_in_file_name(used_table.name_and_sheet, measure_name)
+                measure_name in used_contents.measure_names
+                or _is_measure_in_file_name(used_contents.name_and_sheet, measure_name)
             )
         ]
         if self.table_paths is None:
-            people_path = self.people_table.path if self.people_table else None
+            people_path = self.people_contents.path if self.people_contents else None
             file_names_with_measure += [
                 table_path.name
                 for table_path in self.study_files.table_paths
-                if table_path not in (parsed_table.path, people_path)
+                if table_path not in (table_contents.path, people_path)
                 and _is_measure_in_file_name(table_path.name, measure_name)
             ]
         if file_names_with_measure:
@@ -1557,16 +1576,16 @@ class FeatureSources:
                 for error in self.skipped_table_errors
                 if Path(error.path or "").name in file_names_with_measure
             ) + "".join(
-                f"; not used: {other_table.describe_mismatch(self.atlas)}"
-                for other_table in self.scan_tables
-                if other_table.path.name in file_names_with_measure
-                and other_table not in used_tables
+                f"; not used: {other_contents.mismatch_text(self.atlas)}"
+                for other_contents in self.table_contents_list
+                if other_contents.path.name in file_names_with_measure
+                and other_contents not in used_contents_list
             )
             raise CohortError(
-                f"neither the name of {parsed_table.name_and_sheet} nor the names of "
+                f"neither the name of {table_contents.name_and_sheet} nor the names of "
                 "its columns contain a measure, but the name of "
                 f"{join_with_commas(dict.fromkeys(file_names_with_measure))} contains "
-                f"{measure_name}. If the values of {parsed_table.name_and_sheet} are "
+                f"{measure_name}. If the values of {table_contents.name_and_sheet} are "
                 f"{measure_name}, write {measure_name} into the name of this file or "
                 f"of its columns{unread_text}"
             )
@@ -1606,7 +1625,7 @@ class FeatureSources:
         if self.has_named_features and is_plausible:
             if all(
                 _is_measure_in_file_name(
-                    region_column_by_index[region_index].table.name_and_sheet,
+                    region_column_by_index[region_index].contents.name_and_sheet,
                     measure_name,
                 )
                 for region_index in unnamed_region_indices
@@ -1658,17 +1677,17 @@ class FeatureSources:
             )
         raise CohortError(message)
 
-    def _describe_unused_subcortex(
+    def _make_unused_subcortex_notes(
         self,
         region_column_by_index: dict[int, _RegionColumn],
         measure_properties: MeasureProperties,
-        parsed_tables: Sequence[ScanTable],
+        table_contents_list: Sequence[TableContents],
     ) -> list[Finding]:
         """Return a note on subcortical columns that a measure of the surface leaves."""
         unused_measure_region_pairs = {
             (header_measure, region_index)
-            for parsed_table in parsed_tables
-            for header_measure, region_index in parsed_table.values_by_measure_region
+            for table_contents in table_contents_list
+            for header_measure, region_index in table_contents.values_by_measure_region
             if header_measure != "other"
             and not self.atlas.cortex[region_index]
             and region_index not in region_column_by_index
@@ -1702,14 +1721,14 @@ def _get_unspecific_header_measures(measure_properties: MeasureProperties) -> se
 
 def _is_measure_in_file_name(file_name: str, measure_name: str) -> bool:
     """Return whether the name of a file names a measure."""
-    if measure_name in find_measures_of_file(file_name):
+    if measure_name in find_measure_names_of_file(file_name):
         return True
     # Ordinary words contain the short names.
     is_short_name = measure_name in (*PET_FEATURES, "area")
     return not is_short_name and measure_name.lower() in file_name.lower()
 
 
-def _explain_absent_visit(visit_names: Iterable[str]) -> str:
+def _absent_visit_text(visit_names: Iterable[str]) -> str:
     """Return the visits of a person in a table that has no row for a visit, as text."""
     visits_text = join_with_commas(
         (visit_name or "none" for visit_name in visit_names), 3
@@ -1721,13 +1740,13 @@ def _explain_absent_visit(visit_names: Iterable[str]) -> str:
 
 
 def _check_one_kind_of_run(
-    parsed_tables: Sequence[ScanTable], table_names_text: str
+    table_contents_list: Sequence[TableContents], table_names_text: str
 ) -> None:
     """Raise if rows are of longitudinal and of cross-sectional FreeSurfer runs."""
     run_base_flags = {
         bool(scan_identity.template_name)
-        for parsed_table in parsed_tables
-        for scan_identity in parsed_table.scan_identities
+        for table_contents in table_contents_list
+        for scan_identity in table_contents.scan_identities
     }
     if len(run_base_flags) > 1:
         raise CohortError(

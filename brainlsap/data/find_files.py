@@ -24,14 +24,14 @@ from brainlsap.data.id_columns import (
     NO_CHOICE,
     UserColumns,
     choose_id_column,
-    find_saved_index,
+    find_saved_index_columns,
     find_session_column,
     find_user_column,
 )
 from brainlsap.data.measures import (
-    describe_wrong_tracer,
     find_tracers_of_file,
     get_measure_properties,
+    wrong_tracer_text,
 )
 from brainlsap.data.tables import (
     TABLE_SUFFIXES,
@@ -39,7 +39,7 @@ from brainlsap.data.tables import (
     TableColumns,
     is_ditto_mark,
     is_formula_error,
-    read_columns,
+    read_table_columns,
     split_rows_by_visit,
 )
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
@@ -174,17 +174,17 @@ def read_scan_rows(
     them. Raises FileFormatError where the file is no table, no column names the scans,
     or two could, or rows do not name scans.
     """
-    cells_by_column = split_rows_by_visit(read_columns(table_path, sheet_name))
+    cells_by_column = split_rows_by_visit(read_table_columns(table_path, sheet_name))
     id_column = find_user_column(cells_by_column, user_columns.id_column_names)
     if id_column is None:
         id_column = _choose_id_column(table_path, cells_by_column)
-    saved_index_names = find_saved_index(cells_by_column)
+    saved_index_names = find_saved_index_columns(cells_by_column)
     scan_identities = _pop_scan_identities(table_path, cells_by_column, id_column)
     session_column = find_user_column(
         cells_by_column, user_columns.session_column_names
     ) or find_session_column(cells_by_column)
     if session_column:
-        session_ids = _pop_sessions(table_path, cells_by_column, session_column)
+        session_ids = _pop_session_cells(table_path, cells_by_column, session_column)
         scan_identities = [
             scan_identity._replace(session=session_id or scan_identity.session)
             for scan_identity, session_id in zip(
@@ -257,7 +257,7 @@ def _pop_scan_identities(
     return scan_identities
 
 
-def _pop_sessions(
+def _pop_session_cells(
     table_path: str | Path, cells_by_column: TableColumns, session_column: str
 ) -> list[str | None]:
     """Remove the column of visits, and return its cells; raise at failed formulas."""
@@ -399,7 +399,7 @@ class StudyFiles:
         self.subject_aliases = dict[str, str]()
         self.table_paths: list[Path] = []
         all_found_files = self._walk_all_data_sets(self._list_data_sets(added_folders))
-        identity_by_path = self._find_flat_connectomes()
+        identity_by_path = self._find_identity_by_flat_path()
         self.flat_connectomes = set(identity_by_path)
         # of two spellings of a visit, that of the files counts
         file_identities = [
@@ -478,7 +478,7 @@ class StudyFiles:
             all_found_files += self._walk_data_set(self.subjects_dir)
         return all_found_files
 
-    def _find_flat_connectomes(self) -> dict[Path, ScanIdentity]:
+    def _find_identity_by_flat_path(self) -> dict[Path, ScanIdentity]:
         """Return the connectomes in one folder for all scans, and the scan of each."""
         connectome_pattern = self.patterns.get("connectome", "")
         path_templates = [connectome_pattern]
@@ -491,7 +491,7 @@ class StudyFiles:
         return {
             connectome_path: scan_identity
             for path_template in path_templates
-            for connectome_path, scan_identity in self._find_connectomes_by_template(
+            for connectome_path, scan_identity in self._find_identity_by_template_path(
                 path_template
             ).items()
             if connectome_path.suffix.lower() in FORMATS
@@ -684,7 +684,7 @@ class StudyFiles:
             scan_identity or parse_scan_identity(file_name), subject_folder, []
         )
 
-    def _find_connectomes_by_template(
+    def _find_identity_by_template_path(
         self, path_template: str
     ) -> dict[Path, ScanIdentity]:
         """Find connectomes by a path with fields, and read the scan of each from it."""
@@ -729,7 +729,7 @@ class StudyFiles:
         # participants with one visit may have no visit in the name
         sessionless_pattern = re.sub(r"[-_]\{session\}", "", path_template)
         if sessionless_pattern != path_template:
-            for matrix_path, scan_identity in self._find_connectomes_by_template(
+            for matrix_path, scan_identity in self._find_identity_by_template_path(
                 sessionless_pattern
             ).items():
                 if scan_identity.key[0] in self._people:
@@ -763,7 +763,7 @@ class StudyFiles:
             scan_paths |= self.flat_connectomes & set(visitless_paths)
         return tuple(sorted(scan_paths))
 
-    def find_connectome(self, scan: Scan, atlas: Atlas) -> Path | None:
+    def find_connectome_source(self, scan: Scan, atlas: Atlas) -> Path | None:
         """Return the one connectome of a scan, None where there is none.
 
         Raises a CohortError where there is more than one.
@@ -773,7 +773,7 @@ class StudyFiles:
             file_path for file_path in scan.files if file_path in self.flat_connectomes
         ]
         if flat_paths or "{" in connectome_pattern:
-            fitting_paths = _choose_by_atlas(flat_paths, atlas)
+            fitting_paths = _choose_paths_of_atlas(flat_paths, atlas)
             if len(fitting_paths) > 1:
                 raise _make_flat_ambiguity_error(fitting_paths, connectome_pattern)
             return fitting_paths[0] if fitting_paths else None
@@ -782,7 +782,7 @@ class StudyFiles:
             for file_path in scan.files
             if connectome_pattern or file_path.suffix.lower() in FORMATS
         ]
-        return choose_file(
+        return choose_file_path(
             connectome_paths,
             [CONNECTOME_PATTERNS],
             "connectome",
@@ -790,7 +790,7 @@ class StudyFiles:
             atlas,
         )
 
-    def find_region_table(
+    def find_region_table_path(
         self, scan: Scan, feature_name: str, atlas: Atlas
     ) -> Path | None:
         """Return a scan's table of regions of a feature, None where there is none.
@@ -805,18 +805,19 @@ class StudyFiles:
             for file_path in scan.files
             if file_path.suffix.lower() in TABLE_SUFFIXES
             and "_ref-" not in file_path.name
-            if feature_pattern or not self.find_other_tracer(file_path, feature_name)
+            if feature_pattern
+            or not self.find_other_tracer_name(file_path, feature_name)
         ]
         left_paths = list[Path]()
         for file_path in region_paths:
             side_match = SIDE_IN_NAME.search(file_path.name)
             if side_match and side_match[1][0] in "lL":
                 left_paths.append(file_path)
-        right_paths = {find_other_side(file_path) for file_path in left_paths}
+        right_paths = {find_other_side_path(file_path) for file_path in left_paths}
         region_paths = [
             file_path for file_path in region_paths if file_path not in right_paths
         ]
-        return choose_file(
+        return choose_file_path(
             region_paths,
             get_measure_properties(feature_name).file_patterns,
             feature_name,
@@ -824,7 +825,7 @@ class StudyFiles:
             atlas,
         )
 
-    def find_other_tracer(self, file_path: Path, feature_name: str) -> str | None:
+    def find_other_tracer_name(self, file_path: Path, feature_name: str) -> str | None:
         """Return the tracer of a file if it is not of a feature.
 
         Its name decides, or the nearest folder below the study's that names a tracer.
@@ -834,12 +835,10 @@ class StudyFiles:
             folder_names = [*file_path.relative_to(self.folder).parts[-2::-1]]
         for path_part in (file_path.name, *folder_names):
             if "trc-" in path_part or find_tracers_of_file(path_part):
-                return describe_wrong_tracer(path_part, feature_name)
+                return wrong_tracer_text(path_part, feature_name)
         return None
 
-    def describe_unmatched_pattern(
-        self, feature_name: str, scans: Sequence[Scan]
-    ) -> str:
+    def unmatched_pattern_text(self, feature_name: str, scans: Sequence[Scan]) -> str:
         """Return the message that a pattern fits no file of any scan.
 
         `feature_name` is a key of `patterns`.
@@ -880,7 +879,7 @@ def list_files_outside_scans(folder: Path) -> list[Path]:
     return file_paths
 
 
-def find_path_patterns(folder: Path, scans: Sequence[Scan]) -> dict[str, int]:
+def count_scans_by_path_pattern(folder: Path, scans: Sequence[Scan]) -> dict[str, int]:
     """Return patterns of matrices that are named by scans, and how many scans fit each.
 
     Only files outside the folders of scans count. The order is that of the scans. If
@@ -898,12 +897,12 @@ def find_path_patterns(folder: Path, scans: Sequence[Scan]) -> dict[str, int]:
         for path_text, lower_text in lower_text_by_text.items():
             if lower_id not in lower_text:
                 continue
-            for path_pattern in _replace_each_place(
+            for path_pattern in _iter_paths_with_placeholder(
                 path_text, participant_id, "{participant}"
             ):
                 scan_pattern = path_pattern
                 if session_id:
-                    session_patterns = _replace_each_place(
+                    session_patterns = _iter_paths_with_placeholder(
                         path_pattern, session_id, "{session}"
                     )
                     scan_pattern = next(session_patterns, path_pattern)
@@ -918,7 +917,7 @@ def find_path_patterns(folder: Path, scans: Sequence[Scan]) -> dict[str, int]:
     }
 
 
-def _replace_each_place(
+def _iter_paths_with_placeholder(
     path_text: str, id_text: str, placeholder_text: str
 ) -> Iterator[str]:
     """Yield a path with a field in one place of an id; one path for each place."""
@@ -961,9 +960,9 @@ def make_ambiguity_error(
     )
     file_patterns = ["*_x*"]  # the names of subjects may differ in ids alone
     if not have_same_names and feature_name != "freesurfer":
-        file_patterns = _make_file_patterns(file_paths)
+        file_patterns = _list_file_patterns(file_paths)
     if have_same_names:
-        path_by_folder = _find_differing_folders(file_paths)
+        path_by_folder = _find_path_by_folder(file_paths)
         if feature_name == "freesurfer":
             folders_text = " or ".join(map(str, path_by_folder))
             return CohortError(
@@ -978,10 +977,9 @@ def make_ambiguity_error(
     pattern_flag = "--pattern" if feature_name == "connectome" else pattern_flag
     if not file_patterns:
         names_text = join_with_commas((file_path.name for file_path in file_paths), 5)
-        return CohortError(problem_text, got=names_text, advice=_advise_to_delete())
-    advice_text = (
-        f"Choose one with {_format_patterns(file_patterns, feature_name, pattern_flag)}"
-    )
+        return CohortError(problem_text, got=names_text, advice=_deletion_advice())
+    pattern_text = _pattern_options_text(file_patterns, feature_name, pattern_flag)
+    advice_text = f"Choose one with {pattern_text}"
     if feature_name == "freesurfer":
         advice_text += (
             ". Also name the visits in a column visit of the table of participants"
@@ -1006,7 +1004,7 @@ def _make_flat_ambiguity_error(
     for file_path in file_paths:
         scan_identity = parse_scan_identity(file_path.stem)
         name_endings.append(file_path.name.removeprefix(scan_identity.text))
-    advice_text = _advise_to_delete()
+    advice_text = _deletion_advice()
     if user_pattern:
         advice_text = (
             f"Write a pattern ({option_text('pattern')}) that fits one file of each "
@@ -1017,7 +1015,7 @@ def _make_flat_ambiguity_error(
             f"{file_path.parent.name}/{{scan}}{name_ending}"
             for file_path, name_ending in zip(file_paths, name_endings, strict=True)
         ]
-        patterns_text = _format_patterns(file_patterns, "connectome", "--pattern")
+        patterns_text = _pattern_options_text(file_patterns, "connectome", "--pattern")
         advice_text = f"Choose one with {patterns_text}"
     return CohortError(
         f"{len(file_paths)} files could be the connectome",
@@ -1026,12 +1024,12 @@ def _make_flat_ambiguity_error(
     )
 
 
-def _advise_to_delete() -> str:
+def _deletion_advice() -> str:
     """Return the advice where no pattern can choose one of several files."""
     return f"Delete all but one of the files, or {format_leave_out_advice()}"
 
 
-def _make_file_patterns(file_paths: Collection[Path]) -> list[str]:
+def _list_file_patterns(file_paths: Collection[Path]) -> list[str]:
     """Return a pattern of each file that fits no other file and names no scan.
 
     Names begin with the scan, or are alike up to the word in which they differ.
@@ -1070,7 +1068,7 @@ def _make_file_patterns(file_paths: Collection[Path]) -> list[str]:
     return file_patterns
 
 
-def _format_patterns(
+def _pattern_options_text(
     file_patterns: Sequence[str], feature_name: str, pattern_flag: str
 ) -> str:
     """Return patterns as the command line (or --config) and as Python take them."""
@@ -1088,7 +1086,7 @@ def _format_patterns(
     return f"{' or '.join(config_lines)} in --config {python_text}"
 
 
-def _find_differing_folders(file_paths: Collection[Path]) -> dict[Path, Path]:
+def _find_path_by_folder(file_paths: Collection[Path]) -> dict[Path, Path]:
     """Return the folders in which paths of one name differ, and the path in each."""
     n_trailing_parts = 1
     while len(
@@ -1115,7 +1113,7 @@ def _make_folder_pattern(root_folder: Path, file_path: Path) -> str:
     return "/".join([root_folder.name, *["*"] * n_folders, file_pattern])
 
 
-def find_other_side(file_path: Path) -> Path | None:
+def find_other_side_path(file_path: Path) -> Path | None:
     """Return the file of the other hemisphere beside a file of one, if there is one."""
     other_name = SIDE_IN_NAME.sub(
         lambda match: _OPPOSITE_SIDE[match[1]], file_path.name
@@ -1124,7 +1122,7 @@ def find_other_side(file_path: Path) -> Path | None:
     return other_path if other_path != file_path and other_path.is_file() else None
 
 
-def choose_file(
+def choose_file_path(
     file_paths: Sequence[Path],
     usual_pattern_groups: Sequence[str | tuple[str, ...]],
     feature_name: str,
@@ -1166,13 +1164,15 @@ def choose_file(
             file_path
             for file_path in file_paths
             if any(
-                _fits_pattern(file_path, file_pattern, ignores_case=not user_pattern)
+                _is_path_of_pattern(
+                    file_path, file_pattern, ignores_case=not user_pattern
+                )
                 for file_pattern in file_patterns
             )
         ]
         if candidate_paths:
             break
-    candidate_paths = _choose_by_atlas(candidate_paths, atlas)
+    candidate_paths = _choose_paths_of_atlas(candidate_paths, atlas)
     if len(candidate_paths) > 1:
         problem_text = f"{len(candidate_paths)} files could be the {feature_name}"
         raise make_ambiguity_error(
@@ -1181,7 +1181,7 @@ def choose_file(
     return candidate_paths[0] if candidate_paths else None
 
 
-def _choose_by_atlas(file_paths: list[Path], atlas: Atlas) -> list[Path]:
+def _choose_paths_of_atlas(file_paths: list[Path], atlas: Atlas) -> list[Path]:
     """Return, of several files, those whose names say the atlas and the whole."""
     if len(file_paths) < 2:
         return file_paths
@@ -1194,7 +1194,7 @@ def _choose_by_atlas(file_paths: list[Path], atlas: Atlas) -> list[Path]:
     ] or atlas_paths
 
 
-def _fits_pattern(file_path: Path, name_pattern: str, ignores_case: bool) -> bool:
+def _is_path_of_pattern(file_path: Path, name_pattern: str, ignores_case: bool) -> bool:
     """Return whether a pattern fits the name or, with `/`, the end of a path."""
     file_name = file_path.name.lower() if ignores_case else file_path.name
     return fnmatchcase(file_name, name_pattern) or (

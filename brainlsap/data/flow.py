@@ -143,12 +143,12 @@ def read_excluded_ids(exclude: str | Path | Sequence[str] | None) -> list[str]:
     ]
 
 
-def _remove_prefixes(scan_or_person_name: str) -> str:
+def _remove_name_prefixes(scan_or_person_name: str) -> str:
     """Return the name of a person or scan without `sub-` and `ses-`."""
     return scan_or_person_name.strip().removeprefix("sub-").replace("_ses-", "_")
 
 
-def match_exclusions(
+def match_excluded_scan_names(
     scan_or_person_ids: Sequence[str],
     left_out_scans: Collection[LeftOutScan],
     *,
@@ -171,13 +171,13 @@ def match_exclusions(
     scan_names_by_id: dict[str, set[str]] = {}
     for left_out_scan in left_out_scans:
         for scan_or_person_id in (left_out_scan.scan, left_out_scan.participant):
-            scan_names_by_id.setdefault(_remove_prefixes(scan_or_person_id), set()).add(
-                left_out_scan.scan
-            )
+            scan_names_by_id.setdefault(
+                _remove_name_prefixes(scan_or_person_id), set()
+            ).add(left_out_scan.scan)
     unknown_ids = [
         scan_or_person_id
         for scan_or_person_id in scan_or_person_ids
-        if _remove_prefixes(scan_or_person_id) not in scan_names_by_id
+        if _remove_name_prefixes(scan_or_person_id) not in scan_names_by_id
     ]
     if unknown_ids:
         participant_ids = [
@@ -189,7 +189,7 @@ def match_exclusions(
             f"of IDs in the study are {join_with_commas(participant_ids, 3)}."
         )
     scan_name_sets = [
-        scan_names_by_id[_remove_prefixes(scan_or_person_id)]
+        scan_names_by_id[_remove_name_prefixes(scan_or_person_id)]
         for scan_or_person_id in scan_or_person_ids
     ]
     return set[str]().union(*scan_name_sets)
@@ -203,7 +203,7 @@ def format_leave_out_advice() -> str:
     )
 
 
-def format_exclude_option(scan_or_person_names: Sequence[str]) -> str:
+def exclusion_option_text(scan_or_person_names: Sequence[str]) -> str:
     """Return the option that leaves out people or scans; many need a file."""
     if len(scan_or_person_names) > _MAX_IDS_OF_OPTION:
         return f"{option_text('exclude')} (a file with one ID in each line)"
@@ -215,7 +215,7 @@ def find_fate_of_fault(finding: Finding) -> str:
     return finding.kind if finding.kind in (NO_IMAGE, NO_LABEL) else FAULTY
 
 
-def describe_left_out(left_out_scans: Iterable[LeftOutScan]) -> list[Finding]:
+def make_left_out_notes(left_out_scans: Iterable[LeftOutScan]) -> list[Finding]:
     """Return notes on who was excluded, and who was left out for faults."""
     left_out_scans = [*left_out_scans]
     findings = list[Finding]()

@@ -224,7 +224,7 @@ def _choose_scan_column(
     repeating_column_names = [
         column_name
         for column_name in scan_column_names
-        if repeat_as_ids(cells_by_column[column_name])
+        if are_repeated_ids(cells_by_column[column_name])
     ]
     text_column_names = [
         column_name
@@ -306,7 +306,7 @@ def _find_possible_id_columns(cells_by_column: Mapping[str, Cells]) -> list[str]
     return [
         column_name
         for column_name in cells_by_column
-        if _could_be_ids(column_name, cells_by_column)
+        if _can_column_be_ids(column_name, cells_by_column)
     ]
 
 
@@ -373,7 +373,7 @@ def choose_person_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
         if (
             not all(candidate_cells)
             or _are_nested(cells_by_column[column_name], candidate_cells)
-            or not repeat_as_ids(candidate_cells)
+            or not are_repeated_ids(candidate_cells)
         ):
             continue
         if _are_nested(
@@ -388,7 +388,7 @@ def choose_person_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
         rival_column_names += [
             rival_column_name
             for rival_column_name in possible_id_columns
-            if repeat_as_ids(cells_by_column[rival_column_name])
+            if are_repeated_ids(cells_by_column[rival_column_name])
         ]
         rival_column_names += [
             rival_column_name
@@ -398,7 +398,7 @@ def choose_person_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     return _choose_column_without_rivals(column_name, rival_column_names)
 
 
-def describe_id_column(column_name: str) -> str:
+def id_column_sentence(column_name: str) -> str:
     """Return the sentence that names the column that ids were read from."""
     column_text = f"the column {column_name!r}" if column_name else "the first column"
     return (
@@ -431,7 +431,7 @@ def _find_index_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
     return column_names
 
 
-def find_saved_index(cells_by_column: Mapping[str, Cells]) -> list[str]:
+def find_saved_index_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
     """Return the columns that are a saved row index: they only count rows."""
     column_names = _find_index_columns(cells_by_column)
     return [
@@ -509,7 +509,7 @@ def is_group_column(
     return (has_few_values and is_group_noun) or are_yes_no(column_cells)
 
 
-def repeat_as_ids(column_cells: Cells) -> bool:
+def are_repeated_ids(column_cells: Cells) -> bool:
     """Return whether values repeat as the ids of people do over their visits.
 
     They are text with digits; or whole numbers that are long or repeat regularly.
@@ -544,7 +544,7 @@ def repeat_as_ids(column_cells: Cells) -> bool:
     )
 
 
-def look_like_ids(column_cells: Cells) -> bool:
+def are_likely_ids(column_cells: Cells) -> bool:
     """Return whether cells could be ids: words with a digit, and no measurements."""
     known_cells = [cell_text for cell_text in column_cells if cell_text]
     if len(known_cells) < len(column_cells) or len(known_cells) < 2:
@@ -556,7 +556,9 @@ def look_like_ids(column_cells: Cells) -> bool:
         return False
     is_unique = len({*known_cells}) == len(known_cells)
     if all(_WHOLE_NUMBER.fullmatch(known_cell) for known_cell in known_cells):
-        return _have_one_width(known_cells) if is_unique else repeat_as_ids(known_cells)
+        return (
+            _have_one_width(known_cells) if is_unique else are_repeated_ids(known_cells)
+        )
     if any(
         re.fullmatch(r"-?\d*[.,]\d+(e-?\d+)?", known_cell) for known_cell in known_cells
     ):
@@ -565,10 +567,10 @@ def look_like_ids(column_cells: Cells) -> bool:
         any(map(str.isdigit, known_cell)) for known_cell in known_cells
     )
     have_digits = n_cells_with_digit >= 0.8 * len(known_cells)
-    return have_digits and (is_unique or repeat_as_ids(known_cells))
+    return have_digits and (is_unique or are_repeated_ids(known_cells))
 
 
-def describe_exchanged_ids(
+def exchanged_ids_text(
     participant_ids: Sequence[str],
     cells_by_column: Mapping[str, Cells],
     other_participant_ids: Sequence[str],
@@ -613,7 +615,7 @@ def describe_exchanged_ids(
                 and are_consecutive_numbers(cells_by_column[id_column_names[0]])
             ):
                 continue
-        elif n_id_columns == 0 and not look_like_ids(column_cells):
+        elif n_id_columns == 0 and not are_likely_ids(column_cells):
             continue
         person_ids_by_cell: dict[str, set[str]] = {}
         for participant_id, cell_text in zip(
@@ -652,7 +654,7 @@ def describe_exchanged_ids(
     return ""
 
 
-def to_cells(cell_values: Iterable[object]) -> list[str | None]:
+def to_table_cells(cell_values: Iterable[object]) -> list[str | None]:
     """Return values of any kind as the cells of a table, None where missing."""
     value_texts = [str(cell_value).strip() for cell_value in cell_values]
     missing_cells = MISSING_CELLS | {"<na>"}
@@ -696,9 +698,9 @@ def _is_known_kind(column_name: str) -> bool:
     )
 
 
-def _could_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -> bool:
+def _can_column_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -> bool:
     """Return whether a column of unknown name could hold ids."""
-    if _is_known_kind(column_name) or not look_like_ids(cells_by_column[column_name]):
+    if _is_known_kind(column_name) or not are_likely_ids(cells_by_column[column_name]):
         return False
     # A person has one sex.
     sex_column_names = [
@@ -735,7 +737,7 @@ def _find_coarser_columns(
     return [
         candidate_name
         for candidate_name in candidate_names
-        if repeat_as_ids(cells_by_column[candidate_name])
+        if are_repeated_ids(cells_by_column[candidate_name])
         and _are_nested(cells_by_column[candidate_name], column_cells)
         and not _are_nested(column_cells, cells_by_column[candidate_name])
     ]

@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 from brainlsap import __version__
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.data.cohort import Cohort, find_missing_code_faults
-from brainlsap.data.connectome_stacks import ConnectomeStack, read_stack
+from brainlsap.data.connectome_stacks import ConnectomeStack, read_connectome_stack
 from brainlsap.data.connectomes import (
     NEGATIVE,
     SYMMETRIZE,
@@ -32,39 +32,39 @@ from brainlsap.data.find_files import (
     Scan,
     ScanIdentity,
     StudyFiles,
-    find_path_patterns,
+    count_scans_by_path_pattern,
     list_files_outside_scans,
     to_bare_id,
 )
 from brainlsap.data.flow import (
     NO_IMAGE,
-    describe_left_out,
     find_fault_by_name,
     format_leave_out_advice,
     left_out_table,
+    make_left_out_notes,
     read_excluded_ids,
 )
 from brainlsap.data.id_columns import (
     UserColumns,
-    describe_id_column,
     find_user_column,
+    id_column_sentence,
 )
 from brainlsap.data.measures import (
     KNOWN_MEASURES,
     SUBCORTEX,
-    apply_subcortex_policy,
+    fill_subcortex_with_notes,
     get_measure_properties,
 )
 from brainlsap.data.order_check import OrderCheck, UnknownOrderError
 from brainlsap.data.participants import (
     ScanList,
-    list_people,
+    list_facts_and_findings,
+    list_people_table_paths,
     list_scans,
-    people_files,
 )
 from brainlsap.data.reading_options import NO_CONNECTOME, ReadingOptions
 from brainlsap.data.region_lists import read_row_names
-from brainlsap.data.region_tables import ScanTable, read_sheets
+from brainlsap.data.region_tables import TableContents, read_sheets_and_errors
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -93,25 +93,25 @@ class RefusedStudyError(CohortError):
 
     Attributes
     ----------
-    count_lines : list of str
+    count_texts : list of str
         People, scans and files, counted.
     findings : tuple of Finding
         Every note and every fault, one each.
     """
 
-    count_lines: list[str]
+    count_texts: list[str]
     findings: tuple[Finding, ...]
 
     @classmethod
     def from_findings(
-        cls, folder: str | Path, findings: Sequence[Finding], count_lines: Sequence[str]
+        cls, folder: str | Path, findings: Sequence[Finding], count_texts: Sequence[str]
     ) -> "RefusedStudyError":
         """Return the error with the faults of a study in one list."""
         fault_findings = [finding for finding in findings if finding.severity == FAULT]
         fault_texts = list_grouped_finding_texts(fault_findings, folder)
         faults_text = count_text(len(fault_texts), "fault")
         error = cls(f"{folder} cannot be loaded because of {faults_text}", fault_texts)
-        error.count_lines = [*count_lines]
+        error.count_texts = [*count_texts]
         error.findings = tuple(findings)
         return error
 
@@ -119,7 +119,7 @@ class RefusedStudyError(CohortError):
         self, folder: str | Path, findings: Sequence[Finding]
     ) -> "RefusedStudyError":
         """Return the error of the same study with other notes and faults."""
-        return self.from_findings(folder, findings, self.count_lines)
+        return self.from_findings(folder, findings, self.count_texts)
 
 
 def load_cohort(
@@ -276,7 +276,7 @@ def read_folder(
 ) -> Cohort:
     """Read a cohort from a study's folder, as :func:`load_cohort` does.
 
-    `copied_label_name` is as of :func:`open_study`.
+    `copied_label_name` is as of :func:`open_scans_and_sources`.
     """
     skipped_fault_by_name = dict[str, Finding]()
     while True:
@@ -331,7 +331,7 @@ def _read_without_faulty(
         raise CohortError("the folder does not exist. Check the path", path=folder)
 
     # List the scans of the study and their files.
-    scan_list, feature_sources = open_study(
+    scan_list, feature_sources = open_scans_and_sources(
         folder,
         reading_options.change(atlas=atlas),
         skipped_fault_by_name,
@@ -352,10 +352,12 @@ def _read_without_faulty(
             feature_sources.study_files.resolve_path(reading_options.labels)
         )
         matrix_reading_options = reading_options.change(labels=row_names)
-    W, has_own_connectomes = _load_connectomes(
+    W, has_own_connectomes = _load_weights_and_ownership(
         feature_sources, matrix_reading_options, scan_list
     )
-    X = _read_features(feature_names, feature_sources, W, reading_options, scan_list)
+    X = _read_feature_array(
+        feature_names, feature_sources, W, reading_options, scan_list
+    )
     scan_names = [scan.name for scan in scan_list.scans]
     scan_list.fault_findings += find_missing_code_faults(
         X, scan_names, atlas.names, feature_names
@@ -364,7 +366,7 @@ def _read_without_faulty(
     if not scan_list.fault_findings:
         scan_list.fault_findings += _find_empty_scan_faults(X, scan_names)
     scan_list.notes += scan_list.count_notes()
-    scan_list.notes += describe_left_out(scan_list.left_out)
+    scan_list.notes += make_left_out_notes(scan_list.left_out)
     if scan_list.fault_findings:
         raise _make_refused_study_error(folder, scan_list, feature_sources)
     recorded_reading_options = ReadingOptions.from_jsonable(
@@ -394,7 +396,7 @@ def _read_without_faulty(
             "brainlsap": __version__,
         },
         reading_options=recorded_reading_options,
-        truth=_read_planted_regions(folder, atlas),
+        truth=_read_planted_region_table(folder, atlas),
         left_out=left_out_table(scan_list.left_out),
     )
 
@@ -457,7 +459,7 @@ def _get_atlas_name_or_folder(
     return loaded_atlas.name
 
 
-def _read_planted_regions(folder: Path, atlas: Atlas) -> pd.DataFrame | None:
+def _read_planted_region_table(folder: Path, atlas: Atlas) -> pd.DataFrame | None:
     """Return the planted regions of a simulated study, if they are of this atlas."""
     truth_path = folder / TRUTH_FILE
     if not truth_path.is_file():
@@ -487,17 +489,17 @@ def _make_refused_study_error(
         # The fault of lost zeros says the same, and names a file.
         if all(x.kind != FOREIGN_IDS for x in other_fault_findings):
             fault_findings = [feature_sources.id_mismatch_finding, *fault_findings]
-    people_count_lines = describe_people_counts(
+    people_count_texts = list_people_count_texts(
         scan_list.table, scan_list.label_name or "none", scan_list.classes
     )
     return RefusedStudyError.from_findings(
         folder,
         [*scan_list.notes, *fault_findings],
-        count_lines=[*people_count_lines, *scan_list.count_lines],
+        count_texts=[*people_count_texts, *scan_list.count_texts],
     )
 
 
-def open_study(
+def open_scans_and_sources(
     folder: str | Path,
     reading_options: ReadingOptions,
     skipped_fault_by_name: Mapping[str, Finding] | None = None,
@@ -517,23 +519,25 @@ def open_study(
     table_paths = reading_options.features_table
     if isinstance(table_paths, str | Path):
         table_paths = [table_paths]
-    people_paths = people_files(folder)
+    people_paths = list_people_table_paths(folder)
     user_columns = UserColumns.from_options(
         reading_options.id_column, reading_options.session_column
     )
-    parsed_sheets = list[ScanTable]()
+    sheet_contents_list = list[TableContents]()
     if people_paths:
-        parsed_sheets = read_sheets(people_paths[0], loaded_atlas, user_columns)[0]
+        sheet_contents_list = read_sheets_and_errors(
+            people_paths[0], loaded_atlas, user_columns
+        )[0]
     # Of several sheets, that with the label.
-    parsed_people_tables = [
-        parsed_sheet
-        for parsed_sheet in parsed_sheets
-        if parsed_sheet.has_column(people_column_name)
-    ][:1] or parsed_sheets[:1]
+    people_contents_list = [
+        sheet_contents
+        for sheet_contents in sheet_contents_list
+        if sheet_contents.has_label_column(people_column_name)
+    ][:1] or sheet_contents_list[:1]
     people_identities = [
         scan_identity
-        for candidate_table in parsed_people_tables
-        for scan_identity in candidate_table.scan_identities
+        for candidate_contents in people_contents_list
+        for scan_identity in candidate_contents.scan_identities
     ]
     make_study_files = partial(
         StudyFiles,
@@ -550,26 +554,28 @@ def open_study(
         table_paths,
         user_columns=user_columns,
     )
-    if not parsed_people_tables:
-        people_feature_sources, people_column_name = _choose_people_sources(
+    if not people_contents_list:
+        people_feature_sources, people_column_name = _choose_sources_and_column(
             feature_sources, label_name, people_column_name
         )
-        parsed_sheets = people_feature_sources.scan_tables
-        parsed_people_tables = [
-            people_feature_sources.find_people_table(people_column_name)
+        sheet_contents_list = people_feature_sources.table_contents_list
+        people_contents_list = [
+            people_feature_sources.find_people_contents(people_column_name)
         ]
-        people_identities = parsed_people_tables[0].scan_identities
+        people_identities = people_contents_list[0].scan_identities
         feature_sources.study_files = make_study_files(people_names=people_identities)
-    people_table = parsed_people_tables[0]
-    feature_sources.people_table = people_table
-    feature_sources.people_column_names = {*people_table.text_table}
+    people_contents = people_contents_list[0]
+    feature_sources.people_contents = people_contents
+    feature_sources.people_column_names = {*people_contents.text_table}
     _check_user_columns(feature_sources)
-    facts_by_person_and_visit, people_findings = list_people(people_table)
+    facts_by_person_and_visit, people_findings = list_facts_and_findings(
+        people_contents
+    )
     scan_list = list_scans(
         facts_by_person_and_visit,
         feature_sources,
         label_name,
-        people_table.name_and_sheet,
+        people_contents.name_and_sheet,
         reading_options.classes,
         reading_options.scans,
         read_excluded_ids(reading_options.exclude),
@@ -582,18 +588,20 @@ def open_study(
         if not fault_finding.participant
         or fault_finding.participant in listed_person_ids
     ]
-    if people_paths and (people_table.sheet or people_table.path != people_paths[0]):
+    if people_paths and (
+        people_contents.sheet or people_contents.path != people_paths[0]
+    ):
         scan_list.notes.insert(
-            0, Finding(f"participants were read from {people_table.name_and_sheet}")
+            0, Finding(f"participants were read from {people_contents.name_and_sheet}")
         )
     scan_list.notes += [
-        _describe_unused_sheet(parsed_sheet, label_name)
-        for parsed_sheet in parsed_sheets
-        if parsed_sheet is not people_table
+        _make_unused_sheet_note(sheet_contents, label_name)
+        for sheet_contents in sheet_contents_list
+        if sheet_contents is not people_contents
         and not (
-            parsed_sheet.values_by_measure_region
-            or parsed_sheet.text_table.empty
-            or parsed_sheet.has_column(label_name)
+            sheet_contents.values_by_measure_region
+            or sheet_contents.text_table.empty
+            or sheet_contents.has_label_column(label_name)
         )
     ]
     if feature_sources.study_files.subject_aliases:
@@ -609,11 +617,11 @@ def open_study(
         scan_list.notes.append(
             Finding(message, kind=ASSUMED, people=tuple(alias_texts), max_people=3)
         )
-    _note_unlisted_people(scan_list, feature_sources, facts_by_person_and_visit)
+    _add_unlisted_people_notes(scan_list, feature_sources, facts_by_person_and_visit)
     return scan_list, feature_sources
 
 
-def _choose_people_sources(
+def _choose_sources_and_column(
     feature_sources: FeatureSources,
     label_name: str | None,
     required_column_name: str | None,
@@ -631,53 +639,57 @@ def _choose_people_sources(
     for candidate_feature_sources in (feature_sources, all_feature_sources):
         has_people_column = any(
             required_column_name is not None
-            and parsed_table.has_column(required_column_name)
-            for parsed_table in candidate_feature_sources.scan_tables
+            and table_contents.has_label_column(required_column_name)
+            for table_contents in candidate_feature_sources.table_contents_list
         )
         if has_people_column:
             return candidate_feature_sources, required_column_name
     if label_name is not None:
         return all_feature_sources, label_name
     has_facts = any(
-        not parsed_table.text_table.empty
-        for parsed_table in feature_sources.scan_tables
+        not table_contents.text_table.empty
+        for table_contents in feature_sources.table_contents_list
     )
     other_table_paths = {
-        parsed_table.path
-        for parsed_table in all_feature_sources.scan_tables
-        if not (parsed_table.text_table.empty or parsed_table.values_by_measure_region)
+        table_contents.path
+        for table_contents in all_feature_sources.table_contents_list
+        if not (
+            table_contents.text_table.empty or table_contents.values_by_measure_region
+        )
     }
     if has_facts or len(other_table_paths) != 1:
         return feature_sources, None
     return all_feature_sources, None
 
 
-def _describe_unused_sheet(parsed_sheet: ScanTable, label_name: str | None) -> Finding:
+def _make_unused_sheet_note(
+    sheet_contents: TableContents, label_name: str | None
+) -> Finding:
     """Return the note that a sheet is left out, since it has no labels."""
-    column_names_text = ", ".join([*parsed_sheet.text_table][:5])
+    column_names_text = ", ".join([*sheet_contents.text_table][:5])
     message = (
         f"left out, because it has no column {label_name!r}; its columns are "
         f"{column_names_text}"
     )
-    return Finding(message, LEFT_OUT, path=parsed_sheet.name_and_sheet)
+    return Finding(message, LEFT_OUT, path=sheet_contents.name_and_sheet)
 
 
-def _note_unlisted_people(
+def _add_unlisted_people_notes(
     scan_list: ScanList,
     feature_sources: FeatureSources,
     listed_person_ids: Collection[str],
 ) -> None:
     """Note people who have files and are not listed, and whether nobody listed has."""
-    people_table = feature_sources.people_table
+    people_contents = feature_sources.people_contents
     ids_with_files = {
         participant_id
         for participant_id, _ in feature_sources.study_files.files_by_visit
     }
     ids_with_files |= {*feature_sources.study_files.subjects_by_person}
     unlisted_ids = sorted(ids_with_files - {*listed_person_ids})
-    if not unlisted_ids or people_table is None:
+    if not unlisted_ids or people_contents is None:
         return
-    table_name = people_table.name_and_sheet
+    table_name = people_contents.name_and_sheet
     message = (
         "files and folders were left out, because their participants are not in "
         f"{table_name}:"
@@ -697,17 +709,17 @@ def _note_unlisted_people(
         if to_bare_id(file_id) in listed_id_by_bare_id
     ][:5]
     if ids_with_files.isdisjoint(listed_person_ids):
-        first_listed_id = people_table.scan_identities[0].participant
+        first_listed_id = people_contents.scan_identities[0].participant
         advice = (
             f"Write the IDs in {table_name} exactly as in the file names (Excel drops "
             "the zeros of 001 unless the column is text), and write visits in a column "
             "session_id"
         )
         if pattern := _find_connectome_pattern(
-            feature_sources.study_files, people_table.scan_identities
+            feature_sources.study_files, people_contents.scan_identities
         ):
             advice = f"Give the place of the ID with {option_text('pattern', pattern)}"
-        advice += f". {describe_id_column(people_table.id_column)}"
+        advice += f". {id_column_sentence(people_contents.id_column)}"
         feature_sources.id_mismatch_finding = Finding(
             "no person in the table has files. The IDs in the table look like "
             f"{first_listed_id!r}, and the IDs of files and folders like "
@@ -743,18 +755,18 @@ def _find_connectome_pattern(
 
 def _check_user_columns(feature_sources: FeatureSources) -> None:
     """Raise where the columns that the user named are not there."""
-    people_table, user_columns = (
-        feature_sources.people_table,
+    people_contents, user_columns = (
+        feature_sources.people_contents,
         feature_sources.user_columns,
     )
-    if people_table is None:
+    if people_contents is None:
         return
-    column_names = [people_table.id_column, *people_table.text_table]
-    if people_table.session_column:
-        column_names.insert(1, people_table.session_column)
+    column_names = [people_contents.id_column, *people_contents.text_table]
+    if people_contents.session_column:
+        column_names.insert(1, people_contents.session_column)
     if (
         user_columns.id_column_names
-        and find_user_column([people_table.id_column], user_columns.id_column_names)
+        and find_user_column([people_contents.id_column], user_columns.id_column_names)
         is None
     ):
         raise CohortError(
@@ -762,14 +774,14 @@ def _check_user_columns(feature_sources: FeatureSources) -> None:
             f"{join_with_commas(map(repr, user_columns.id_column_names))}, but the "
             "table does not contain this column. The columns of the table are "
             f"{join_with_commas(column_names, 8)}",
-            path=people_table.path_and_sheet,
+            path=people_contents.path_and_sheet,
         )
     if not user_columns.session_column_names:
         return
     column_names += [
-        parsed_table.session_column
-        for parsed_table in (people_table, *feature_sources.scan_tables)
-        if parsed_table.session_column
+        table_contents.session_column
+        for table_contents in (people_contents, *feature_sources.table_contents_list)
+        if table_contents.session_column
     ]
     if find_user_column(column_names, user_columns.session_column_names) is None:
         raise CohortError(
@@ -777,11 +789,11 @@ def _check_user_columns(feature_sources: FeatureSources) -> None:
             f"{join_with_commas(map(repr, user_columns.session_column_names))}, but "
             "the table does not contain this column. The columns of the table are "
             f"{join_with_commas(dict.fromkeys(column_names), 8)}",
-            path=people_table.path_and_sheet,
+            path=people_contents.path_and_sheet,
         )
 
 
-def _load_connectomes(
+def _load_weights_and_ownership(
     feature_sources: FeatureSources,
     reading_options: ReadingOptions,
     scan_list: ScanList,
@@ -803,7 +815,7 @@ def _load_connectomes(
                 connectome_source
             )
             scan_keys = [scan.key for scan in scan_list.scans]
-            connectome_stack = read_stack(
+            connectome_stack = read_connectome_stack(
                 connectome_source,
                 feature_sources.atlas,
                 scan_keys,
@@ -817,7 +829,7 @@ def _load_connectomes(
             )
             scan_list.notes.append(Finding(message))
         elif connectome_source is not None and connectome_stack is None:
-            shared_matrix, matrix_notes = _read_matrix(
+            shared_matrix, matrix_notes = _read_connectome_file(
                 connectome_source, feature_sources.atlas, reading_options
             )
             scan_list.notes.append(
@@ -830,13 +842,13 @@ def _load_connectomes(
     except BrainlsapError as error:
         scan_list.add_fault(error)
     if reading_options.connectome is None or connectome_stack is not None:
-        return _read_connectomes(
+        return _read_weight_array(
             feature_sources, reading_options, scan_list, connectome_stack
         ), True
     return np.broadcast_to(shared_matrix, (n_scans, n_rois, n_rois)), False
 
 
-def _read_matrix(
+def _read_connectome_file(
     matrix_source: str | Path | np.ndarray | pd.DataFrame,
     atlas: Atlas,
     reading_options: ReadingOptions,
@@ -855,7 +867,7 @@ def _read_matrix(
     )
 
 
-def _read_connectomes(
+def _read_weight_array(
     feature_sources: FeatureSources,
     reading_options: ReadingOptions,
     scan_list: ScanList,
@@ -881,7 +893,7 @@ def _read_connectomes(
         tqdm(scans, "reading connectomes", **scan_list.progress_bar_options)
     ):
         try:
-            connectome_path = (connectome_stack or study_files).find_connectome(
+            connectome_path = (connectome_stack or study_files).find_connectome_source(
                 scan, atlas
             )
             if connectome_path is None:
@@ -894,7 +906,7 @@ def _read_connectomes(
                     Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name)
                 )
                 continue
-            W[scan_index], matrix_notes = _read_matrix(
+            W[scan_index], matrix_notes = _read_connectome_file(
                 connectome_path, atlas, reading_options, order_check
             )
         except BrainlsapError as error:
@@ -916,13 +928,13 @@ def _read_connectomes(
         scan_list, order_check, scan_error_size_triples, are_refused_together
     )
     _add_row_order_findings(scan_list, order_check, scan_names_by_order)
-    scan_list.count_lines.append(
+    scan_list.count_texts.append(
         f"connectomes were read for {n_scans_read} of {len(scans)} scans"
     )
     if scans and n_missing_connectomes == len(scans):
         scan_list.fault_findings[n_earlier_findings:] = [
             _find_lost_zeros_fault(study_files, scan_list)
-            or _describe_no_connectome(study_files, scans, expected_text)
+            or _make_no_connectome_fault(study_files, scans, expected_text)
         ]
     return W
 
@@ -962,19 +974,19 @@ def _add_size_faults(
             scan_list.add_fault(error, scan)
 
 
-def _describe_no_connectome(
+def _make_no_connectome_fault(
     study_files: StudyFiles, scans: Sequence[Scan], expected_connectome_text: str
 ) -> Finding:
     """Return the fault that no scan has a connectome."""
     if study_files.patterns.get("connectome"):
-        message = study_files.describe_unmatched_pattern("connectome", scans)
+        message = study_files.unmatched_pattern_text("connectome", scans)
         return Finding(message, FAULT, kind=NO_IMAGE)
     scan_names_text = join_with_commas((scan.name for scan in scans), 3)
     message = (
         f"no connectome: none of {len(scans)} scans has {expected_connectome_text}; "
         f"the scans are named {scan_names_text}"
     )
-    scans_by_pattern = find_path_patterns(study_files.folder, scans)
+    scans_by_pattern = count_scans_by_path_pattern(study_files.folder, scans)
     if scans_by_pattern:
         path_pattern, n_scans = max(scans_by_pattern.items(), key=lambda x: x[1])
         advice = (
@@ -1012,9 +1024,9 @@ def _find_lost_zeros_fault(
     path_by_id_by_pattern: dict[str, dict[str, Path]] = {}
     for file_path in list_files_outside_scans(study_files.folder):
         path_text = file_path.relative_to(study_files.folder).as_posix()
-        for file_id in _list_words(path_text):
+        for file_id in _list_path_words(path_text):
             if to_bare_id(file_id) in bare_listed_ids:
-                path_pattern = _replace_word(path_text, file_id)
+                path_pattern = _make_participant_path_pattern(path_text, file_id)
                 path_by_id = path_by_id_by_pattern.setdefault(path_pattern, {})
                 path_by_id[file_id] = file_path
     # Numbers of runs or visits may be the IDs of a few participants. IDs of as many
@@ -1055,7 +1067,7 @@ def _find_lost_zeros_fault(
     )
 
 
-def _list_words(path_text: str) -> list[str]:
+def _list_path_words(path_text: str) -> list[str]:
     """Return the parts of a path that may be an id, each once.
 
     `-` may be part of an id, or separate it from a key (`sub-001`).
@@ -1065,7 +1077,7 @@ def _list_words(path_text: str) -> list[str]:
     return [*dict.fromkeys(filter(None, words))]
 
 
-def _replace_word(path_text: str, word: str) -> str:
+def _make_participant_path_pattern(path_text: str, word: str) -> str:
     """Return a path with `{participant}` for the last place of an id, `*` before."""
     path_parts = re.split(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", path_text)
     return "{participant}".join(("*".join(path_parts[:-1]), path_parts[-1]))
@@ -1120,7 +1132,7 @@ def _add_row_order_findings(
         scan_list.add_fault(order_error)
 
 
-def _read_features(
+def _read_feature_array(
     feature_names: Sequence[str],
     feature_sources: FeatureSources,
     W: np.ndarray,
@@ -1144,7 +1156,7 @@ def _read_features(
         measure_properties = get_measure_properties(feature_name)
         n_scans_read = 0
         try:
-            scan_sources, location_notes = _locate_feature(
+            scan_sources, location_notes = _locate_sources_and_notes(
                 feature_name, feature_sources, W, scan_list
             )
         except BrainlsapError as error:
@@ -1176,7 +1188,7 @@ def _read_features(
                         reference=reference_name,
                     )
                 else:
-                    feature_values[scan_index], scan_notes = apply_subcortex_policy(
+                    feature_values[scan_index], scan_notes = fill_subcortex_with_notes(
                         scan_source, measure_properties, atlas, subcortex_policy
                     )
             except BrainlsapError as error:
@@ -1184,7 +1196,7 @@ def _read_features(
                 continue
             n_scans_read += 1
             scan_list.add_notes(scan_notes, is_about_scan=True)
-        scan_list.count_lines.append(
+        scan_list.count_texts.append(
             f"{feature_name} was read for {n_scans_read} of {len(scans)} scans"
         )
         for earlier_feature_index in range(feature_index):
@@ -1197,7 +1209,7 @@ def _read_features(
     return X
 
 
-def _locate_feature(
+def _locate_sources_and_notes(
     feature_name: str,
     feature_sources: FeatureSources,
     W: np.ndarray,
@@ -1208,7 +1220,7 @@ def _locate_feature(
     The strength of regions is computed of the connectomes.
     """
     if feature_name != STRENGTH_FEATURE:
-        return feature_sources.locate_feature(feature_name, scan_list.scans)
+        return feature_sources.locate_feature_sources(feature_name, scan_list.scans)
     has_shared_connectome = W.strides[0] == 0
     if has_shared_connectome:
         raise CohortError(
@@ -1236,7 +1248,7 @@ def _are_same_values(
     )
 
 
-def describe_people_counts(
+def list_people_count_texts(
     scan_table: pd.DataFrame, label_name: str, classes: Sequence[str]
 ) -> list[str]:
     """Count people, scans, classes and covariates."""
@@ -1244,12 +1256,12 @@ def describe_people_counts(
     class_counts_text = named_counts_text(
         (class_name, label_counts[class_name]) for class_name in classes
     )
-    count_lines = [
+    count_texts = [
         f"{count_text(scan_table['participant'].nunique(), 'person')}, "
         f"{count_text(len(scan_table), 'scan')}",
         f"number of scans by {label_name}: {class_counts_text}",
     ]
     covariates_text = ", ".join(map(str, scan_table.columns[4:]))
     if covariates_text:
-        count_lines.append(f"covariates: {covariates_text}")
-    return count_lines
+        count_texts.append(f"covariates: {covariates_text}")
+    return count_texts

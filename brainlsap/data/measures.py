@@ -66,12 +66,14 @@ class Tracer(NamedTuple):
         return self.name == self.feature
 
 
-def _keep_letters_and_digits(entity_text: str) -> str:
+def _get_entity_letters(entity_text: str) -> str:
     """Return the letters and digits of an entity, in lower case."""
     return re.sub("[^a-z0-9]", "", entity_text.lower())
 
 
-def _join_ranges(value_ranges: Iterable[tuple[float, float]]) -> tuple[float, float]:
+def _join_value_ranges(
+    value_ranges: Iterable[tuple[float, float]],
+) -> tuple[float, float]:
     """Return the range that holds all ranges."""
     lower_limits, upper_limits = zip(*value_ranges, strict=True)
     return min(lower_limits), max(upper_limits)
@@ -98,7 +100,7 @@ def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
             )
         for entity in tracer.lower_entities:
             entity_tracer_name = tracer_name_by_entity.setdefault(
-                _keep_letters_and_digits(entity), tracer.name
+                _get_entity_letters(entity), tracer.name
             )
             if entity_tracer_name != tracer.name:
                 raise TypeError(
@@ -119,7 +121,7 @@ def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
                 f"the tracers of {feature_name} must have exactly one feature_title, "
                 f"for example '{feature_name}-PET SUVR'; got {sorted(feature_titles)}."
             )
-        if _keep_letters_and_digits(feature_name) not in tracer_name_by_entity:
+        if _get_entity_letters(feature_name) not in tracer_name_by_entity:
             usual_reference = mode(tracer.reference for tracer in feature_tracers)
             generic_tracers.append(
                 Tracer(
@@ -127,8 +129,10 @@ def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
                     feature_name,
                     (feature_name,),
                     usual_reference,
-                    _join_ranges(tracer.plausible_range for tracer in feature_tracers),
-                    _join_ranges(
+                    _join_value_ranges(
+                        tracer.plausible_range for tracer in feature_tracers
+                    ),
+                    _join_value_ranges(
                         tracer.usual_median_range for tracer in feature_tracers
                     ),
                 )
@@ -237,7 +241,7 @@ PET_FEATURE_TITLES = {
     tracer.feature: tracer.feature_title for tracer in TRACERS if tracer.feature_title
 }
 _TRACER_OF_ENTITY = {
-    _keep_letters_and_digits(entity): tracer
+    _get_entity_letters(entity): tracer
     for tracer in TRACERS
     for entity in tracer.entities
 }
@@ -415,10 +419,10 @@ _GLUED_MEASURES = {
 
 
 @lru_cache(maxsize=1024)
-def find_measures_of_file(file_name: str) -> frozenset[str]:
+def find_measure_names_of_file(file_name: str) -> frozenset[str]:
     """Return the known measures that a file's name mentions, also glued to words.
 
-    >>> sorted(find_measures_of_file("UCBERKELEYFDG_meanThickness.csv"))
+    >>> sorted(find_measure_names_of_file("UCBERKELEYFDG_meanThickness.csv"))
     ['fdg', 'thickness']
     """
     tracer_feature_names = {
@@ -498,9 +502,11 @@ def _make_pet_measure_properties(measure_name: str) -> MeasureProperties:
     return MeasureProperties(
         measure_name,
         value_column_names=("suvr", "uptake"),
-        plausible_range=_join_ranges(tracer.plausible_range for tracer in tracers),
+        plausible_range=_join_value_ranges(
+            tracer.plausible_range for tracer in tracers
+        ),
         plausible_median_range=(0.05, 20.0),
-        usual_median_range=_join_ranges(
+        usual_median_range=_join_value_ranges(
             tracer.usual_median_range for tracer in tracers
         ),
         unit="ratios to a reference region",
@@ -561,12 +567,12 @@ def get_measure_properties(measure_name: str) -> MeasureProperties:
     )
 
 
-def describe_wrong_tracer(file_name: str, measure_name: str) -> str | None:
+def wrong_tracer_text(file_name: str, measure_name: str) -> str | None:
     """Return the tracer in a file's name if it is not of `measure_name`.
 
-    >>> describe_wrong_tracer("sub-01_trc-18FAV45_tacs.tsv", "fdg")
+    >>> wrong_tracer_text("sub-01_trc-18FAV45_tacs.tsv", "fdg")
     'trc-18FAV45 (florbetapir)'
-    >>> describe_wrong_tracer("sub-01_AV45_tacs.tsv", "fdg")
+    >>> wrong_tracer_text("sub-01_AV45_tacs.tsv", "fdg")
     'florbetapir'
     """
     if measure_name not in PET_FEATURES:
@@ -585,7 +591,7 @@ def describe_wrong_tracer(file_name: str, measure_name: str) -> str | None:
     return f"trc-{entity_match[1]} ({tracer.name})"
 
 
-def apply_subcortex_policy(
+def fill_subcortex_with_notes(
     region_values: np.ndarray,
     measure_properties: MeasureProperties,
     atlas: Atlas,
@@ -617,7 +623,9 @@ def apply_subcortex_policy(
             f"unknown structure {verb_form(n_unknown_regions, 'are')} read as cortex"
         )
     if not measure_properties.on_surface or not subcortical_region_mask.any():
-        note_texts += _note_missing_structures(region_values, measure_properties, atlas)
+        note_texts += _list_missing_structure_notes(
+            region_values, measure_properties, atlas
+        )
         return region_values, tuple(note_texts)
     if (
         subcortex_policy == "volume"
@@ -637,11 +645,13 @@ def apply_subcortex_policy(
             f"{measure_properties.name}: each subcortical region has the "
             f"{SUBCORTEX[subcortex_policy]} as its value"
         )
-    note_texts += _note_missing_structures(region_values, measure_properties, atlas)
+    note_texts += _list_missing_structure_notes(
+        region_values, measure_properties, atlas
+    )
     return region_values, tuple(note_texts)
 
 
-def _note_missing_structures(
+def _list_missing_structure_notes(
     region_values: np.ndarray, measure_properties: MeasureProperties, atlas: Atlas
 ) -> list[str]:
     """Return a note if one scan has no value in the whole cortex, or subcortex."""

@@ -35,9 +35,9 @@ from brainlsap.data.row_order import (
     UNKNOWN_ORDER,
     RowNames,
     RowOrder,
-    find_region_by_row,
+    candidate_lines_text,
+    find_region_index_by_row,
     format_candidate_line,
-    join_candidate_lines,
     list_fitting_orders,
     propose_atlas_by_size,
     unknown_order_message,
@@ -117,7 +117,7 @@ class OrderCheck:
         """Add one matrix in the order of its file; `row_naming` may have no names."""
         if row_naming.source == "numbers":
             return  # these were recognised by their weights
-        complete_weights = _fill_both_triangles(weight_matrix)
+        complete_weights = _fill_triangles_of_weights(weight_matrix)
         total_weight = complete_weights.sum()
         complete_weights = (
             complete_weights / total_weight if total_weight > 0 else complete_weights
@@ -188,7 +188,7 @@ class OrderCheck:
         n_matrices_by_note = dict[str, int]()
         for matrix_group in self.matrix_groups.values():
             if matrix_group.row_naming.source in ("words", "row_order"):
-                evidence_note = _describe_evidence(matrix_group, self.atlas)
+                evidence_note = _evidence_note(matrix_group, self.atlas)
                 n_matrices_by_note[evidence_note] = (
                     n_matrices_by_note.get(evidence_note, 0) + matrix_group.n_matrices
                 )
@@ -222,7 +222,7 @@ def check_arrays(W: np.ndarray, atlas: Atlas) -> None:
     order_check.raise_refusal()
 
 
-def measure_fit(
+def compute_order_fit(
     weight_matrix: np.ndarray,
     row_order: RowOrder | RowNames,
     atlas: Atlas,
@@ -238,7 +238,7 @@ def measure_fit(
     atlas : Atlas
         Atlas of the regions.
     """
-    W = _reorder_weights(weight_matrix, row_order, atlas)
+    W = _make_region_weight_matrix(weight_matrix, row_order, atlas)
     counted_pair_mask = np.ones(W.shape, dtype=bool)
     left_indices, right_indices = _find_homotopic_indices(atlas)
     return OrderFit(
@@ -248,7 +248,7 @@ def measure_fit(
     )
 
 
-def fits_clearly_better(
+def is_clearly_better_fit(
     weight_matrix: np.ndarray,
     row_order: RowOrder | RowNames,
     other_order: RowOrder | RowNames,
@@ -258,14 +258,14 @@ def fits_clearly_better(
 
     The template decides where it is clear, else the agreement of the hemispheres.
     """
-    differing_region_mask = _find_first_row_indices(
+    differing_region_mask = _find_first_row_by_region(
         row_order, atlas
-    ) != _find_first_row_indices(other_order, atlas)
+    ) != _find_first_row_by_region(other_order, atlas)
     if not differing_region_mask.any():
         return False
     counted_pair_mask = differing_region_mask[:, None] | differing_region_mask
-    W = _reorder_weights(weight_matrix, row_order, atlas)
-    other_W = _reorder_weights(weight_matrix, other_order, atlas)
+    W = _make_region_weight_matrix(weight_matrix, row_order, atlas)
+    other_W = _make_region_weight_matrix(weight_matrix, other_order, atlas)
     template_correlation = _correlate_with_template(W, atlas, counted_pair_mask)
     other_correlation = _correlate_with_template(other_W, atlas, counted_pair_mask)
     if _is_clearly_higher(template_correlation, other_correlation):
@@ -286,8 +286,8 @@ def is_same_or_mirrored(
     row_order: RowOrder, row_naming: RowNames, atlas: Atlas
 ) -> bool:
     """Return whether two orders are the same, or the same with the sides exchanged."""
-    region_row_indices = _find_first_row_indices(row_naming, atlas)
-    other_region_row_indices = _find_first_row_indices(row_order, atlas)
+    region_row_indices = _find_first_row_by_region(row_naming, atlas)
+    other_region_row_indices = _find_first_row_by_region(row_order, atlas)
     return np.array_equal(
         region_row_indices, other_region_row_indices
     ) or np.array_equal(region_row_indices, other_region_row_indices[atlas.homotopic])
@@ -316,18 +316,18 @@ def _correlate_with_template(
     pair_weights = W[comparable_pair_mask]
     if len(pair_weights) < _MIN_PAIRS:
         return np.nan
-    template_ranks = _rank_template(atlas, comparable_pair_mask.tobytes())
-    return _correlate_ranks(_center_ranks(pair_weights), template_ranks)
+    template_ranks = _compute_template_ranks(atlas, comparable_pair_mask.tobytes())
+    return _correlate_ranks(_compute_centered_ranks(pair_weights), template_ranks)
 
 
 @lru_cache(maxsize=32)  # every matrix is compared in the same candidate orders
-def _rank_template(atlas: Atlas, mask_bytes: bytes) -> np.ndarray:
+def _compute_template_ranks(atlas: Atlas, mask_bytes: bytes) -> np.ndarray:
     """Return the ranks of the template's weights of these pairs around their mean."""
     template_weights = np.asarray(template_connectome(atlas))
     comparable_pair_mask = np.frombuffer(mask_bytes, dtype=bool).reshape(
         template_weights.shape
     )
-    return _center_ranks(template_weights[comparable_pair_mask])
+    return _compute_centered_ranks(template_weights[comparable_pair_mask])
 
 
 def _correlate_hemispheres(
@@ -365,8 +365,8 @@ def _average_homotopic_ranks(left_right_weights: np.ndarray) -> float:
     homotopic_weights = left_right_weights.diagonal()
     homotopic_ranks = np.concatenate(
         [
-            _rank_values_in_rows(homotopic_weights, left_right_weights),
-            _rank_values_in_rows(homotopic_weights, left_right_weights.T),
+            _compute_rank_by_row(homotopic_weights, left_right_weights),
+            _compute_rank_by_row(homotopic_weights, left_right_weights.T),
         ]
     )
     homotopic_ranks = homotopic_ranks[np.isfinite(homotopic_ranks)]
@@ -377,7 +377,7 @@ def _average_homotopic_ranks(left_right_weights: np.ndarray) -> float:
     )
 
 
-def _rank_values_in_rows(
+def _compute_rank_by_row(
     value_by_row: np.ndarray, weight_matrix: np.ndarray
 ) -> np.ndarray:
     """Return the rank of one value of each row in its row; NaN of a NaN.
@@ -390,7 +390,7 @@ def _rank_values_in_rows(
     return np.where(np.isnan(value_by_row), np.nan, row_ranks)
 
 
-def _rank_values(finite_values: np.ndarray) -> np.ndarray:
+def _compute_ranks(finite_values: np.ndarray) -> np.ndarray:
     """Return the ranks of finite values from 1; equal values share their mean rank."""
     sort_indices = np.argsort(finite_values)
     sorted_values = finite_values[sort_indices]
@@ -407,12 +407,12 @@ def _correlate_weights(x: np.ndarray, y: np.ndarray) -> float:
     """Return Spearman's correlation; NaN of few pairs, 0 where one is constant."""
     if len(x) < _MIN_PAIRS:
         return np.nan
-    return _correlate_ranks(_center_ranks(x), _center_ranks(y))
+    return _correlate_ranks(_compute_centered_ranks(x), _compute_centered_ranks(y))
 
 
-def _center_ranks(finite_values: np.ndarray) -> np.ndarray:
+def _compute_centered_ranks(finite_values: np.ndarray) -> np.ndarray:
     """Return the ranks of finite values around their mean."""
-    ranks = _rank_values(finite_values)
+    ranks = _compute_ranks(finite_values)
     return ranks - ranks.mean()
 
 
@@ -434,7 +434,7 @@ def _is_clearly_higher(correlation: float, other_correlation: float) -> bool:
 # ---- from rows to regions -----------------------------------------------------------
 
 
-def _fill_both_triangles(weight_matrix: np.ndarray) -> np.ndarray:
+def _fill_triangles_of_weights(weight_matrix: np.ndarray) -> np.ndarray:
     """Return finite weights with both triangles, without the diagonal."""
     finite_weights = np.nan_to_num(
         np.array(weight_matrix, dtype=float), posinf=0, neginf=0
@@ -448,7 +448,9 @@ def _fill_both_triangles(weight_matrix: np.ndarray) -> np.ndarray:
     return symmetric_weights
 
 
-def _find_first_row_indices(row_order: RowOrder | RowNames, atlas: Atlas) -> np.ndarray:
+def _find_first_row_by_region(
+    row_order: RowOrder | RowNames, atlas: Atlas
+) -> np.ndarray:
     """Return the first row of each region, -1 where the order does not have it."""
     return _find_first_and_further_rows(tuple(row_order.names), atlas)[0]
 
@@ -460,7 +462,9 @@ def _find_first_and_further_rows(
     """Return the first row of each region, and (region, row) of its further parts."""
     first_row_indices = np.full(len(atlas), -1)
     further_region_row_pairs = list[tuple[int, int]]()
-    for row_index, region_index in enumerate(find_region_by_row(atlas, row_names)):
+    for row_index, region_index in enumerate(
+        find_region_index_by_row(atlas, row_names)
+    ):
         if region_index is None:
             continue
         if first_row_indices[region_index] >= 0:
@@ -470,7 +474,7 @@ def _find_first_and_further_rows(
     return first_row_indices, tuple(further_region_row_pairs)
 
 
-def _reorder_weights(
+def _make_region_weight_matrix(
     weight_matrix: np.ndarray, row_order: RowOrder | RowNames, atlas: Atlas
 ) -> np.ndarray:
     """Return weights between the regions of an atlas; NaN for those without a row.
@@ -506,14 +510,14 @@ def _find_better_orders(matrix_group: _MatrixGroup, atlas: Atlas) -> list[RowOrd
     better_orders = [
         possible_order
         for possible_order in possible_orders
-        if fits_clearly_better(
+        if is_clearly_better_fit(
             summed_weights, possible_order, matrix_group.row_naming, atlas
         )
     ]
     # reversed, so that of equals the last one comes first
     better_orders.sort(
         key=lambda possible_order: _make_fit_sort_key(
-            measure_fit(summed_weights, possible_order, atlas)
+            compute_order_fit(summed_weights, possible_order, atlas)
         )
     )
     return better_orders[::-1]
@@ -542,7 +546,7 @@ def _make_unknown_order_error(
     summed_weights = matrix_group.summed_weights
     possible_orders = list_fitting_orders(atlas, len(summed_weights))
     fit_by_order = {
-        row_order: measure_fit(summed_weights, row_order, atlas)
+        row_order: compute_order_fit(summed_weights, row_order, atlas)
         for row_order in possible_orders
     }
     best_orders = sorted(
@@ -556,7 +560,7 @@ def _make_unknown_order_error(
     best_order = None
     error_values = propose_atlas_by_size(len(summed_weights), atlas)
     if len(best_orders) > 1 and all(
-        fits_clearly_better(summed_weights, best_orders[0], other_order, atlas)
+        is_clearly_better_fit(summed_weights, best_orders[0], other_order, atlas)
         for other_order in best_orders[1:]
     ):
         best_order = best_orders[0]
@@ -578,12 +582,14 @@ def _make_other_order_message(
     """Return the message for matrices that fit other orders clearly better."""
     candidate_lines = list[str]()
     for better_order in better_orders[:_MAX_CANDIDATES]:
-        fit_text = str(measure_fit(matrix_group.summed_weights, better_order, atlas))
+        fit_text = str(
+            compute_order_fit(matrix_group.summed_weights, better_order, atlas)
+        )
         if better_order.tool:
             candidate_lines.append(format_candidate_line(better_order, fit_text))
         else:
             candidate_lines.append(f"{better_order.description}: {fit_text}")
-    row_naming_fit = measure_fit(
+    row_naming_fit = compute_order_fit(
         matrix_group.summed_weights, matrix_group.row_naming, atlas
     )
     advice_text = (
@@ -601,14 +607,16 @@ def _make_other_order_message(
     return (
         "the weights fit another order of rows better than this one: "
         f"{matrix_group.row_naming.note}, with {row_naming_fit}. These orders fit "
-        f"better:{join_candidate_lines(candidate_lines)}{FIGURES_TEXT} {advice_text}"
+        f"better:{candidate_lines_text(candidate_lines)}{FIGURES_TEXT} {advice_text}"
     )
 
 
-def _describe_evidence(matrix_group: _MatrixGroup, atlas: Atlas) -> str:
+def _evidence_note(matrix_group: _MatrixGroup, atlas: Atlas) -> str:
     """Return the note of whether the weights support the order of a group's rows."""
-    order_fit = measure_fit(matrix_group.summed_weights, matrix_group.row_naming, atlas)
-    n_orders, rival_orders = _find_rival_orders(matrix_group, atlas)
+    order_fit = compute_order_fit(
+        matrix_group.summed_weights, matrix_group.row_naming, atlas
+    )
+    n_orders, rival_orders = _count_and_list_rivals(matrix_group, atlas)
     if len(rival_orders) == n_orders:
         return (
             "the weights do not show whether this order of rows is correct. Compare "
@@ -627,7 +635,7 @@ def _describe_evidence(matrix_group: _MatrixGroup, atlas: Atlas) -> str:
     )
 
 
-def _find_rival_orders(
+def _count_and_list_rivals(
     matrix_group: _MatrixGroup, atlas: Atlas
 ) -> tuple[int, list[RowOrder]]:
     """Return the number of other orders, and the orders that do not fit clearly worse.
@@ -642,7 +650,7 @@ def _find_rival_orders(
     rival_orders = [
         row_order
         for row_order in other_orders
-        if not fits_clearly_better(
+        if not is_clearly_better_fit(
             matrix_group.summed_weights, matrix_group.row_naming, row_order, atlas
         )
     ]
@@ -665,7 +673,7 @@ def template_connectome(atlas: Atlas) -> np.ndarray | None:
         atlas without surfaces.
     """
     template_atlas = load_atlas(_TEMPLATE_ATLAS)
-    parcel_share_matrix = _compute_parcel_shares(template_atlas, atlas)
+    parcel_share_matrix = _compute_parcel_share_matrix(template_atlas, atlas)
     if parcel_share_matrix is None or template_atlas.folder is None:
         return None
     weight_table = pd.read_csv(template_atlas.folder / _TEMPLATE_FILE, index_col=0)
@@ -679,7 +687,9 @@ def template_connectome(atlas: Atlas) -> np.ndarray | None:
     return region_weights
 
 
-def _compute_parcel_shares(template_atlas: Atlas, atlas: Atlas) -> np.ndarray | None:
+def _compute_parcel_share_matrix(
+    template_atlas: Atlas, atlas: Atlas
+) -> np.ndarray | None:
     """Return the share of each template parcel that lies in each region.
 
     An array of shape (n_rois, n_parcels), or None for an atlas without surfaces on

@@ -18,7 +18,7 @@ from brainlsap.data.covariates import (
     find_covariate_faults,
     find_covariate_kind,
     find_spelling_faults,
-    note_unusual_values,
+    make_unusual_value_notes,
     propose_label_option,
 )
 from brainlsap.data.features import FeatureSources
@@ -35,16 +35,16 @@ from brainlsap.data.flow import (
     LeftOutScan,
     find_fate_of_fault,
     format_leave_out_advice,
-    match_exclusions,
+    match_excluded_scan_names,
 )
-from brainlsap.data.id_columns import describe_id_column
-from brainlsap.data.region_tables import ScanTable
+from brainlsap.data.id_columns import id_column_sentence
+from brainlsap.data.region_tables import TableContents
 from brainlsap.data.tables import (
     MissingWords,
     TableColumns,
     is_formula_error,
     is_number_with_marks,
-    read_columns,
+    read_table_columns,
 )
 from brainlsap.exceptions import (
     BrainlsapError,
@@ -134,7 +134,7 @@ class FactsByPersonAndVisit(dict[str, dict[str, tuple[ScanIdentity, Facts]]]):
         return ""
 
 
-def people_files(folder: Path) -> list[Path]:
+def list_people_table_paths(folder: Path) -> list[Path]:
     """Return the tables of people in a folder, best first."""
     return [
         folder / file_name
@@ -216,7 +216,7 @@ def order_classes(
         ), False
 
 
-class _PeopleTable(NamedTuple):
+class _PeopleRows(NamedTuple):
     """A table of people, or of one person's visits; named in messages by its path.
 
     `participant_id` is empty for the table of people.
@@ -230,45 +230,47 @@ class _PeopleTable(NamedTuple):
     id_column: str | None = None
 
 
-def _find_people_tables(
-    parsed_table: ScanTable,
-) -> tuple[list[_PeopleTable], list[Finding]]:
+def _list_people_rows_and_faults(
+    table_contents: TableContents,
+) -> tuple[list[_PeopleRows], list[Finding]]:
     """Return the table of people and every sessions file beside it, and faults."""
-    cells_by_column = parsed_table.text_table.to_dict("list")
-    people_tables = [
-        _PeopleTable(
-            parsed_table.path_and_sheet,
-            parsed_table.scan_identities,
+    cells_by_column = table_contents.text_table.to_dict("list")
+    people_rows_list = [
+        _PeopleRows(
+            table_contents.path_and_sheet,
+            table_contents.scan_identities,
             cells_by_column,
-            parsed_table.missing_words,
-            id_column=parsed_table.id_column,
+            table_contents.missing_words,
+            id_column=table_contents.id_column,
         )
     ]
     table_findings = list[Finding]()
     participant_name_by_key = {
         scan_identity.key[0]: scan_identity.participant
-        for scan_identity in parsed_table.scan_identities
+        for scan_identity in table_contents.scan_identities
     }
     for participant_id, participant_name in participant_name_by_key.items():
         for folder_name in {participant_name, f"sub-{participant_name}"}:
             sessions_path = (
-                parsed_table.path.parent / folder_name / f"{folder_name}_sessions.tsv"
+                table_contents.path.parent / folder_name / f"{folder_name}_sessions.tsv"
             )
             if not sessions_path.is_file():
                 continue
             try:
-                session_ids, other_cells_by_column = _read_sessions(sessions_path)
+                session_ids, other_cells_by_column = _read_sessions_and_columns(
+                    sessions_path
+                )
             except FileFormatError as error:
                 table_findings.append(Finding.from_error(error))
-                people_tables.append(
-                    _PeopleTable(str(sessions_path), [], {}, {}, participant_id)
+                people_rows_list.append(
+                    _PeopleRows(str(sessions_path), [], {}, {}, participant_id)
                 )
                 continue
             visit_identities = [
                 ScanIdentity(participant_name, session_id) for session_id in session_ids
             ]
-            people_tables.append(
-                _PeopleTable(
+            people_rows_list.append(
+                _PeopleRows(
                     str(sessions_path),
                     visit_identities,
                     other_cells_by_column,
@@ -276,27 +278,31 @@ def _find_people_tables(
                     participant_id,
                 )
             )
-    return people_tables, table_findings
+    return people_rows_list, table_findings
 
 
-def list_people(parsed_table: ScanTable) -> tuple[FactsByPersonAndVisit, list[Finding]]:
+def list_facts_and_findings(
+    table_contents: TableContents,
+) -> tuple[FactsByPersonAndVisit, list[Finding]]:
     """Return the people of a table, and of the sessions file of each person.
 
     And faults: a person who stands twice, a sessions file that cannot be read.
     """
-    people_tables, table_findings = _find_people_tables(parsed_table)
+    people_rows_list, table_findings = _list_people_rows_and_faults(table_contents)
     facts_by_person_and_visit = FactsByPersonAndVisit()
-    for people_table in people_tables:
-        table_findings += _add_people_rows(facts_by_person_and_visit, people_table)
+    for people_rows in people_rows_list:
+        table_findings += _add_rows_and_find_repeats(
+            facts_by_person_and_visit, people_rows
+        )
     return facts_by_person_and_visit, table_findings
 
 
-def _add_people_rows(
-    facts_by_person_and_visit: FactsByPersonAndVisit, people_table: _PeopleTable
+def _add_rows_and_find_repeats(
+    facts_by_person_and_visit: FactsByPersonAndVisit, people_rows: _PeopleRows
 ) -> list[Finding]:
     """Add the rows of one table to the facts; return the rows that stand twice."""
     row_findings = list[Finding]()
-    lower_names = [column_name.lower() for column_name in people_table.cells_by_column]
+    lower_names = [column_name.lower() for column_name in people_rows.cells_by_column]
     column_names = [
         facts_by_person_and_visit.covariate_spellings.setdefault(
             lower_name, column_name
@@ -304,24 +310,24 @@ def _add_people_rows(
         if lower_name in COVARIATES and lower_names.count(lower_name) == 1
         else column_name
         for column_name, lower_name in zip(
-            people_table.cells_by_column, lower_names, strict=True
+            people_rows.cells_by_column, lower_names, strict=True
         )
     ]
-    if people_table.participant_id:
+    if people_rows.participant_id:
         facts_by_person_and_visit.sessions_columns.setdefault(
-            people_table.participant_id, set()
+            people_rows.participant_id, set()
         ).update(column_names)
     missing_words_by_column = {
-        column_name: people_table.missing_words.get(original_name, {})
+        column_name: people_rows.missing_words.get(original_name, {})
         for original_name, column_name in zip(
-            people_table.cells_by_column, column_names, strict=True
+            people_rows.cells_by_column, column_names, strict=True
         )
     }
     session_ids_by_person: dict[str, set[str]] = {}
     cells_by_visit: dict[tuple[str, str], list[str | None]] = {}
     table_rows = zip(
-        people_table.scan_identities,
-        *people_table.cells_by_column.values(),
+        people_rows.scan_identities,
+        *people_rows.cells_by_column.values(),
         strict=True,
     )
     for row_index, (scan_identity, *row_cells) in enumerate(table_rows):
@@ -336,7 +342,7 @@ def _add_people_rows(
         )
         if is_repeated_visit or has_unnamed_visit:
             message = (
-                f"{people_table.path_and_sheet} contains several rows of one "
+                f"{people_rows.path_and_sheet} contains several rows of one "
                 "person; expected one row for each visit"
             )
             advice = (
@@ -345,18 +351,18 @@ def _add_people_rows(
             )
             if is_identical_row:
                 message = (
-                    f"{people_table.path_and_sheet} contains two identical rows of one "
+                    f"{people_rows.path_and_sheet} contains two identical rows of one "
                     "person"
                 )
                 advice = "Delete one of the rows"
-            if people_table.id_column is not None:
-                advice += f". {describe_id_column(people_table.id_column)}"
+            if people_rows.id_column is not None:
+                advice += f". {id_column_sentence(people_rows.id_column)}"
             row_findings.append(
                 Finding(
                     message,
                     FAULT,
                     participant=scan_identity.participant,
-                    got=_describe_differences(
+                    got=_differing_cells_text(
                         column_names, cells_by_visit.get(scan_identity.key), row_cells
                     ),
                     advice=advice,
@@ -388,7 +394,7 @@ def _add_people_rows(
     return row_findings
 
 
-def _describe_differences(
+def _differing_cells_text(
     column_names: Sequence[str],
     earlier_cells: Sequence[str | None] | None,
     row_cells: Sequence[str | None],
@@ -404,9 +410,9 @@ def _describe_differences(
     return join_with_commas(difference_texts, 3)
 
 
-def _read_sessions(sessions_path: Path) -> tuple[list[str], TableColumns]:
+def _read_sessions_and_columns(sessions_path: Path) -> tuple[list[str], TableColumns]:
     """Return the visits that a person's sessions file lists, and its other columns."""
-    cells_by_column = read_columns(sessions_path)
+    cells_by_column = read_table_columns(sessions_path)
     if "session_id" not in cells_by_column:
         raise FileFormatError(
             "every row needs a 'session_id'; the columns are "
@@ -439,7 +445,7 @@ class ScanList:
     classes_ordered: bool
     notes: list[Finding]
     fault_findings: list[Finding]
-    count_lines: list[str] = field(default_factory=list)
+    count_texts: list[str] = field(default_factory=list)
     """Lines with the data that were read, and the number of scans."""
     scan_notes: list[Finding] = field(default_factory=list)
     """Notes on single scans; a note has one entry for each of its scans."""
@@ -569,7 +575,7 @@ def list_scans(
             exclusion_reasons = [
                 f"{count_text(n_excluded_scans, 'scan', 'were')} excluded or faulty"
             ]
-            exclusion_reasons += _describe_commonest_fault(skipped_fault_by_name or {})
+            exclusion_reasons += _list_commonest_fault_text(skipped_fault_by_name or {})
         if visit_list.unscanned_visit_names:
             n_unscanned_visits = len(visit_list.unscanned_visit_names)
             exclusion_reasons.append(
@@ -623,11 +629,11 @@ def list_scans(
             for scan, is_labelled in zip(scans, labelled_scan_mask, strict=True)
             if is_labelled
         ]
-    omission_findings += _describe_failed_formulas(
+    omission_findings += _make_failed_formula_notes(
         facts_by_person_and_visit, label_name
     )
-    scan_fault_findings += _add_covariates(scan_table, covariate_table)
-    omission_findings += note_unusual_values(scan_table)
+    scan_fault_findings += _add_covariates_to_table(scan_table, covariate_table)
+    omission_findings += make_unusual_value_notes(scan_table)
     has_stage_order = label_name is None or is_ordered
     scan_fault_findings += find_covariate_faults(
         scan_table, label_name or "", has_class_order=has_stage_order
@@ -644,7 +650,7 @@ def list_scans(
     )
 
 
-def _describe_commonest_fault(fault_by_name: Mapping[str, Finding]) -> list[str]:
+def _list_commonest_fault_text(fault_by_name: Mapping[str, Finding]) -> list[str]:
     """Return the text of the fault of most scans or people, if there are faults."""
     fault_by_message = {
         fault_finding.message: fault_finding for fault_finding in fault_by_name.values()
@@ -700,12 +706,12 @@ def _find_label_column(
             f"columns are {', '.join(column_names) or 'none besides the ID'}. Name the "
             f"label column with {option_text('label')}",
             path=folder,
-            values=propose_label_option([_tabulate_facts(facts_by_person_and_visit)]),
+            values=propose_label_option([_make_fact_table(facts_by_person_and_visit)]),
         )
     return matching_names[0]
 
 
-def _tabulate_facts(facts_by_person_and_visit: FactsByPersonAndVisit) -> pd.DataFrame:
+def _make_fact_table(facts_by_person_and_visit: FactsByPersonAndVisit) -> pd.DataFrame:
     """Return the facts of every visit of every person, one visit a row."""
     return pd.DataFrame(
         [
@@ -748,7 +754,9 @@ class _VisitList:
             *self.left_out,
             *(LeftOutScan(*name_triple, EXCLUDED) for name_triple in self.name_triples),
         ]
-        excluded_scan_names = match_exclusions(excluded_ids, all_left_out_scans)
+        excluded_scan_names = match_excluded_scan_names(
+            excluded_ids, all_left_out_scans
+        )
         excluded_person_ids = {
             left_out_scan.participant for left_out_scan in all_left_out_scans
         } - {
@@ -827,7 +835,7 @@ def _list_visits(
             for visit_key, (visit_identity, _) in record_by_visit.items()
             if visit_key
         }
-        scanned_session_by_visit = _map_scanned_sessions_by_visit(
+        scanned_session_by_visit = _make_scanned_session_by_visit(
             participant_id, listed_session_by_visit, feature_sources
         )
         if scanned_session_by_visit:
@@ -850,7 +858,7 @@ def _list_visits(
             key=lambda visit_key: make_visit_sort_key(session_by_visit[visit_key]),
         )
         if scan_choice == "baseline":
-            baseline_visit_keys, baseline_findings = _choose_baseline_visits(
+            baseline_visit_keys, baseline_findings = _choose_baselines_and_faults(
                 participant_name, listed_session_by_visit, scanned_session_by_visit
             )
             visit_list.fault_findings += baseline_findings
@@ -1001,7 +1009,7 @@ def _find_sessions_faults(
     ]
 
 
-def _map_scanned_sessions_by_visit(
+def _make_scanned_session_by_visit(
     participant_id: str,
     listed_session_by_visit: Mapping[str, str],
     feature_sources: FeatureSources,
@@ -1014,7 +1022,7 @@ def _map_scanned_sessions_by_visit(
         for visit_key, session_id in folder_session_by_visit.items()
         # A folder may hold lists and questionnaires alone.
         if visit_key not in listed_session_by_visit
-        or feature_sources.has_data(participant_id, visit_key)
+        or feature_sources.has_data_of_visit(participant_id, visit_key)
     }
     has_files = any(
         study_files.files_by_visit.get((participant_id, visit_key))
@@ -1028,7 +1036,7 @@ def _map_scanned_sessions_by_visit(
     }
 
 
-def _choose_baseline_visits(
+def _choose_baselines_and_faults(
     participant_name: str,
     listed_session_by_visit: Mapping[str, str],
     scanned_session_by_visit: Mapping[str, str],
@@ -1045,7 +1053,7 @@ def _choose_baseline_visits(
         **scanned_session_by_visit,
         **listed_session_by_visit,
     } or session_by_visit
-    baseline_visit_keys = choose_baseline_visits(
+    baseline_visit_keys = choose_baseline_names(
         candidate_session_by_visit, session_by_visit
     )
     if len({*baseline_visit_keys} & {*session_by_visit}) > 1:
@@ -1062,7 +1070,7 @@ def _choose_baseline_visits(
                 advice="Correct the names of the visits",
             )
         )
-    if not (baseline_visit_keys or _differ_in_number_alone(any_session_by_visit)):
+    if not (baseline_visit_keys or _are_numbered_visits(any_session_by_visit)):
         visit_names_text = ", ".join(any_session_by_visit.values())
         baseline_findings.append(
             Finding(
@@ -1114,7 +1122,7 @@ def _select_labelled_scans(
             unlabelled_person_ids.isin(labelled_person_ids).all()
         )
         label_findings = [
-            _describe_unlabelled(
+            _make_unlabelled_fault(
                 scan_name,
                 label_name,
                 label_word,
@@ -1130,7 +1138,9 @@ def _select_labelled_scans(
         spelling_findings = _find_misspelt_label_faults(
             scan_table, label_name, class_names
         )
-        order_notes = [] if spelling_findings else note_unordered_classes(class_names)
+        order_notes = (
+            [] if spelling_findings else make_unordered_class_notes(class_names)
+        )
         return _ClassSelection(
             class_names,
             is_ordered,
@@ -1175,7 +1185,7 @@ def _select_labelled_scans(
         n_scans = (missing_word_series == label_word).sum()
         message = (
             f"{label_name}: {people_table_name} has {label_word!r} for "
-            f"{count_text(n_scans, 'scan')}, {_explain_missing_word(label_word)}. If "
+            f"{count_text(n_scans, 'scan')}, {_missing_word_reason(label_word)}. If "
             "it is the name of a class, write another name into the table and into "
             f"{option_text('classes')}"
         )
@@ -1244,7 +1254,7 @@ def _find_misspelt_label_faults(
     return spelling_findings
 
 
-def note_unordered_classes(class_names: Sequence[str]) -> list[Finding]:
+def make_unordered_class_notes(class_names: Sequence[str]) -> list[Finding]:
     """Return a note on three or more classes that `order_classes` cannot order."""
     if len(class_names) < 3 or order_classes(class_names)[1]:
         return []
@@ -1315,7 +1325,7 @@ def _is_misspelling(first_word: str, second_word: str) -> bool:
     )
 
 
-def _describe_unlabelled(
+def _make_unlabelled_fault(
     scan_name: str,
     label_name: str,
     missing_label_word: str,
@@ -1331,7 +1341,7 @@ def _describe_unlabelled(
     if missing_label_word:
         message = (
             f"{label_name} is {missing_label_word!r}, "
-            f"{_explain_missing_word(missing_label_word)}. Write another value"
+            f"{_missing_word_reason(missing_label_word)}. Write another value"
         )
     message += (
         f", {format_leave_out_advice()}, or choose the classes to keep with "
@@ -1345,7 +1355,7 @@ def _describe_unlabelled(
     return Finding(message, FAULT, kind=NO_LABEL, scan=scan_name)
 
 
-def _describe_failed_formulas(
+def _make_failed_formula_notes(
     facts_by_person_and_visit: FactsByPersonAndVisit, label_name: str | None
 ) -> list[Finding]:
     """Return a note for each error of a formula that covariates hold."""
@@ -1364,7 +1374,7 @@ def _describe_failed_formulas(
     ]
 
 
-def _add_covariates(
+def _add_covariates_to_table(
     scan_table: pd.DataFrame, covariate_table: pd.DataFrame
 ) -> list[Finding]:
     """Add covariates to the table of scans, as numbers where all are; return faults."""
@@ -1416,7 +1426,7 @@ def refuse_continuous(label_name: str, classes: Sequence[str]) -> None:
         )
 
 
-def _differ_in_number_alone(visit_names: Collection[str]) -> bool:
+def _are_numbered_visits(visit_names: Collection[str]) -> bool:
     """Return whether visits differ in a number alone (M6, M12), which is no date."""
     has_dates = any(map(_DATE.fullmatch, visit_names))
     names_without_digits = {
@@ -1425,7 +1435,7 @@ def _differ_in_number_alone(visit_names: Collection[str]) -> bool:
     return len(visit_names) < 2 or (len(names_without_digits) == 1 and not has_dates)
 
 
-def choose_baseline_visits(
+def choose_baseline_names(
     visit_names: Collection[str], scanned_visit_names: Collection[str]
 ) -> list[str]:
     """Return the visits of a person that are called baseline, those scanned if any.
@@ -1434,9 +1444,9 @@ def choose_baseline_visits(
     that before a longer name ("baseline_arm_1"). Where there is none, return the first
     visit by its name alone (screening, init, pre), or nothing.
 
-    >>> choose_baseline_visits(["SC", "V04", "BL"], ["SC", "BL"])
+    >>> choose_baseline_names(["SC", "V04", "BL"], ["SC", "BL"])
     ['BL']
-    >>> choose_baseline_visits(["Screening", "Month 6"], ["Screening", "Month 6"])
+    >>> choose_baseline_names(["Screening", "Month 6"], ["Screening", "Month 6"])
     ['Screening']
     """
     rank_by_visit = {
@@ -1503,7 +1513,7 @@ def is_called_baseline(visit_name: str) -> bool:
     return _rank_baseline_name(visit_name) is not None
 
 
-def _explain_missing_word(cell_text: str) -> str:
+def _missing_word_reason(cell_text: str) -> str:
     """Return the reason for which a cell with a word counts as missing."""
     if is_formula_error(cell_text):
         return "the result of a failed formula"

@@ -14,10 +14,11 @@ Otherwise the hemispheres differ too little: the column is NaN, and
 `table.attrs["notes"]` says so.
 
 Where all scans of a new study are exchanged, only scans of another study, such as those
-of a training, can show it (:func:`compare_sides`). Let `g` be a person's left minus
-right of every pair of homotopic regions, `m` its mean over the people of the training
-and `v` its variance. The agreement of a person is `t = sum(g m / (v + mean(v)))`. In
-the training, `m` is the mean over the other people. `T` and `S` are mean and standard
+of a training, can show it (:func:`make_side_comparison`). Let `g` be a person's left
+minus right of every pair of homotopic regions, `m` its mean over the people of the
+training and `v` its variance. The agreement of a person is
+`t = sum(g m / (v + mean(v)))`. In the training, `m` is the mean over the other people.
+`T` and `S` are mean and standard
 deviation of `t` there, over `n` people, and `t_new`, `S_new` and `n_new` those of the
 new people. With `e = max(S, S_new) / sqrt(n_new)`, the new scans are taken for
 exchanged if `t_new < -T / 2` and `t_new < -4 e`, and for not exchanged if `t_new > T /
@@ -102,13 +103,15 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         where nothing is unusual. `attrs["notes"]` lists what could not be judged, and
         regions without a link in every scan.
     """
-    isolated_region_mask = _mark_isolated_regions(cohort)
-    values_by_column = _compute_connectome_columns(cohort, isolated_region_mask)
+    isolated_region_mask = _make_isolated_region_mask(cohort)
+    values_by_column = _compute_connectome_values_by_column(
+        cohort, isolated_region_mask
+    )
     flag_text_arrays = list[np.ndarray]()
     compared_value_names = list(cohort.feature_names)
     if not cohort.shares_connectome:
-        values_by_column |= _compute_comparison_columns(cohort)
-        flag_text_arrays += _flag_connectomes(
+        values_by_column |= _compute_comparison_values_by_column(cohort)
+        flag_text_arrays += _list_connectome_flag_arrays(
             cohort, values_by_column, isolated_region_mask
         )
         compared_value_names.insert(0, "connectome")
@@ -126,7 +129,9 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
     scan_table = pd.DataFrame(
         values_by_column, index=pd.Index(cohort.table["scan"], name="scan")
     )
-    scan_table.attrs["notes"] = _note_isolated_regions(cohort, isolated_region_mask) + [
+    scan_table.attrs["notes"] = _list_isolated_region_notes(
+        cohort, isolated_region_mask
+    ) + [
         unknown_sides_text(feature_name.removesuffix("_mirrored"))
         for feature_name in scan_table.filter(like="_mirrored")
         if scan_table[feature_name].isna().all()
@@ -145,26 +150,26 @@ def unknown_sides_text(value_name: str) -> str:
     )
 
 
-def _get_unique_connectomes(cohort: Cohort) -> np.ndarray:
+def _get_unique_weight_matrices(cohort: Cohort) -> np.ndarray:
     """Return the connectomes of all scans, or the single one that scans share."""
     return cohort.connectomes[: 1 if cohort.shares_connectome else None]
 
 
-def _sum_edges(W: np.ndarray) -> np.ndarray:
+def _compute_edge_sums(W: np.ndarray) -> np.ndarray:
     """Return the sum of the weights of every connectome, each edge once."""
     total_weights = W.sum(axis=(1, 2), dtype=np.float64)
     diagonal_sums = W.diagonal(axis1=1, axis2=2).sum(axis=1, dtype=np.float64)
     return (total_weights + diagonal_sums) / 2
 
 
-def _mark_isolated_regions(cohort: Cohort) -> np.ndarray:
+def _make_isolated_region_mask(cohort: Cohort) -> np.ndarray:
     """Return whether regions of every scan have no edge to another region."""
-    W = _get_unique_connectomes(cohort)
+    W = _get_unique_weight_matrices(cohort)
     isolated_region_mask = W.sum(axis=2) == W.diagonal(axis1=1, axis2=2)
     return np.resize(isolated_region_mask, cohort.features.shape[:2])
 
 
-def _note_isolated_regions(
+def _list_isolated_region_notes(
     cohort: Cohort, isolated_region_mask: np.ndarray
 ) -> list[str]:
     """Return a note on the regions that have no link in any scan."""
@@ -181,13 +186,13 @@ def _note_isolated_regions(
     ]
 
 
-def _compute_connectome_columns(
+def _compute_connectome_values_by_column(
     cohort: Cohort, isolated_region_mask: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Return the columns on every connectome by itself."""
-    W = _get_unique_connectomes(cohort)
+    W = _get_unique_weight_matrices(cohort)
     diagonal_weights = W.diagonal(axis1=1, axis2=2)
-    edge_sums = _sum_edges(W)
+    edge_sums = _compute_edge_sums(W)
     n_entries_by_connectome = np.array([np.count_nonzero(matrix) for matrix in W])
     n_entries_by_connectome -= np.count_nonzero(diagonal_weights, axis=1)
     values_by_column = {
@@ -202,7 +207,7 @@ def _compute_connectome_columns(
     }
 
 
-def _compute_comparison_columns(cohort: Cohort) -> dict[str, np.ndarray]:
+def _compute_comparison_values_by_column(cohort: Cohort) -> dict[str, np.ndarray]:
     """Return the deviation of each connectome, and the agreement of its sides."""
     # Reading weights by one index is faster than by row and column.
     flat_weights = cohort.connectomes.reshape(cohort.n_scans, -1)
@@ -220,9 +225,11 @@ def _compute_comparison_columns(cohort: Cohort) -> dict[str, np.ndarray]:
         log_mirrored_weights = np.log1p(
             flat_weights.take(mirrored_pair_indices, axis=1)
         )
-        scan_distances += _sum_deviations(compute_robust_deviations(log_weights))
+        scan_distances += _compute_scan_distances(
+            compute_robust_deviations(log_weights)
+        )
         asymmetries = log_weights.astype(float) - log_mirrored_weights
-        side_agreements += _measure_side_agreement(asymmetries, cohort.groups)
+        side_agreements += _compute_side_agreements(asymmetries, cohort.groups)
     distance_deviations = compute_robust_deviations(scan_distances / len(row_indices))
     return {
         "connectome_deviation": distance_deviations * (cohort.n_scans >= MIN_SCANS),
@@ -230,7 +237,7 @@ def _compute_comparison_columns(cohort: Cohort) -> dict[str, np.ndarray]:
     }
 
 
-def _flag_connectomes(
+def _list_connectome_flag_arrays(
     cohort: Cohort,
     values_by_column: dict[str, np.ndarray],
     isolated_region_mask: np.ndarray,
@@ -277,11 +284,11 @@ def _compute_columns_and_flags(
     varying_region_mask = np.median(np.nan_to_num(absolute_deviations), axis=0) > 0
     outlier_value_mask = absolute_deviations > _MAX_REGION_DEVIATION
     outlier_value_mask &= varying_region_mask & (cohort.n_scans >= MIN_SCANS)
-    scan_distances = _sum_deviations(absolute_deviations) / n_measured_by_scan
+    scan_distances = _compute_scan_distances(absolute_deviations) / n_measured_by_scan
     region_asymmetries = np.nan_to_num(
         feature_values - feature_values[:, cohort.atlas.homotopic]
     )
-    implausible_value_mask = _mark_implausible_values(cohort, feature_name)
+    implausible_value_mask = _make_implausible_value_mask(cohort, feature_name)
     unusually_missing_mask = missing_value_mask & ~missing_value_mask.all(axis=0)
     zero_value_mask = feature_values == 0
     # Every NaN counts as a value of its own.
@@ -300,7 +307,9 @@ def _compute_columns_and_flags(
     )
     values_by_column[f"{feature_name}_deviation"] = scan_deviations
     values_by_column[f"{feature_name}_mirrored"] = _compute_mirror_scores(
-        _measure_side_agreement(_limit_extremes(region_asymmetries), cohort.groups)
+        _compute_side_agreements(
+            _limit_extreme_asymmetries(region_asymmetries), cohort.groups
+        )
     )
     far_scan_mask = scan_deviations > MAX_DEVIATION
     max_n_regions = max(2, _MAX_SHARE_OF_REGIONS * cohort.n_rois)
@@ -309,21 +318,25 @@ def _compute_columns_and_flags(
         for n_regions in n_equal_by_scan
     ]
     return values_by_column, [
-        *_flag_feature(
+        *_list_feature_flag_arrays(
             cohort,
             feature_name,
             outlier_value_mask,
             implausible_value_mask,
             max_n_regions,
         ),
-        _flag_regions(cohort, f"{feature_name} filled with zero", zero_value_mask),
-        _flag_regions(cohort, f"{feature_name} missing", unusually_missing_mask),
+        _make_region_flag_texts(
+            cohort, f"{feature_name} filled with zero", zero_value_mask
+        ),
+        _make_region_flag_texts(
+            cohort, f"{feature_name} missing", unusually_missing_mask
+        ),
         np.where(n_equal_by_scan > max_n_regions, equal_texts, ""),
-        _flag_far_scans(cohort, feature_name, absolute_deviations, far_scan_mask),
+        _make_far_flag_texts(cohort, feature_name, absolute_deviations, far_scan_mask),
     ]
 
 
-def _mark_implausible_values(cohort: Cohort, feature_name: str) -> np.ndarray:
+def _make_implausible_value_mask(cohort: Cohort, feature_name: str) -> np.ndarray:
     """Return whether values of a feature are impossible in a brain."""
     measure_properties = get_measure_properties(feature_name)
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
@@ -336,7 +349,7 @@ def _mark_implausible_values(cohort: Cohort, feature_name: str) -> np.ndarray:
     ) & judged_region_mask
 
 
-def _flag_feature(
+def _list_feature_flag_arrays(
     cohort: Cohort,
     feature_name: str,
     outlier_value_mask: np.ndarray,
@@ -349,7 +362,7 @@ def _flag_feature(
     outlier_texts = [
         f"{feature_name} very different from other scans in {region_text}. "
         f"{_CORRECTION}"
-        for region_text in _describe_regions_by_scan(
+        for region_text in _list_region_texts_by_scan(
             cohort, feature_name, plausible_outlier_mask
         )
     ]
@@ -364,7 +377,7 @@ def _flag_feature(
         f"{_CORRECTION}"
         for n_regions, region_text in zip(
             n_implausible_by_scan,
-            _describe_regions_by_scan(cohort, feature_name, implausible_value_mask),
+            _list_region_texts_by_scan(cohort, feature_name, implausible_value_mask),
             strict=True,
         )
     ]
@@ -372,7 +385,7 @@ def _flag_feature(
     return flag_text_arrays
 
 
-def _flag_regions(
+def _make_region_flag_texts(
     cohort: Cohort, problem_text: str, problem_region_mask: np.ndarray
 ) -> np.ndarray:
     """Return a flag of every scan with regions that have a problem."""
@@ -385,7 +398,7 @@ def _flag_regions(
     return np.where(problem_region_mask.any(axis=1), flag_texts, "")
 
 
-def _flag_far_scans(
+def _make_far_flag_texts(
     cohort: Cohort,
     feature_name: str,
     absolute_deviations: np.ndarray,
@@ -401,14 +414,14 @@ def _flag_far_scans(
     far_texts = [
         f"{feature_name} very different from other scans, most of all in "
         f"{region_text}. Check the image and its processing"
-        for region_text in _describe_regions_by_scan(
+        for region_text in _list_region_texts_by_scan(
             cohort, feature_name, farthest_region_mask
         )
     ]
     return np.where(far_scan_mask, far_texts, "")
 
 
-def _describe_regions_by_scan(
+def _list_region_texts_by_scan(
     cohort: Cohort, feature_name: str, described_region_mask: np.ndarray
 ) -> list[str]:
     """Return of every scan the listed regions, with the values of it and others."""
@@ -435,11 +448,11 @@ def _describe_regions_by_scan(
     ]
 
 
-def describe_values(cohort: Cohort) -> list[str]:
+def list_value_range_sentences(cohort: Cohort) -> list[str]:
     """Describe the range of known measures over scans, and their units.
 
     >>> from brainlsap.simulation import make_cohort
-    >>> describe_values(make_cohort(20, atlas="desikan82"))
+    >>> list_value_range_sentences(make_cohort(20, atlas="desikan82"))
     ['fdg (ratios to a reference region): the medians ... between 1.11 and 1.33']
     """
     sentences = list[str]()
@@ -458,7 +471,7 @@ def describe_values(cohort: Cohort) -> list[str]:
     return sentences
 
 
-def describe_odd_units(cohort: Cohort) -> list[str]:
+def list_odd_unit_texts(cohort: Cohort) -> list[str]:
     """Describe features that may be in another unit than their names mean.
 
     Their medians over regions are unusual in some scan, or more than 1 in 100 values
@@ -467,7 +480,7 @@ def describe_odd_units(cohort: Cohort) -> list[str]:
     finding_texts = list[str]()
     for feature_name in cohort.feature_names:
         unit_name = get_measure_properties(feature_name).unit
-        unit_reasons = _describe_unit_reasons(cohort, feature_name) if unit_name else []
+        unit_reasons = _list_odd_unit_reasons(cohort, feature_name) if unit_name else []
         if unit_reasons:
             finding_texts.append(
                 f"{feature_name} may not be measured in {unit_name}: "
@@ -476,7 +489,7 @@ def describe_odd_units(cohort: Cohort) -> list[str]:
     return finding_texts
 
 
-def _describe_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
+def _list_odd_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
     """Return the reasons for which a feature may have another unit than its measure."""
     measure_properties = get_measure_properties(feature_name)
     scan_medians = _compute_scan_medians(cohort, feature_name)
@@ -536,14 +549,14 @@ def _compute_scan_medians(cohort: Cohort, feature_name: str) -> np.ndarray:
     return np.nanmedian(feature_values[~np.isnan(feature_values).all(axis=1)], axis=1)
 
 
-def _sum_deviations(deviations: np.ndarray) -> np.ndarray:
+def _compute_scan_distances(deviations: np.ndarray) -> np.ndarray:
     """Return every scan's distance from the others, summed over regions or edges."""
     absolute_deviations = np.nan_to_num(np.abs(deviations), nan=0.0)
     capped_deviations = np.minimum(absolute_deviations, _DEVIATION_CAP)
     return capped_deviations.sum(axis=1, dtype=np.float64)
 
 
-def _measure_side_agreement(asymmetries: np.ndarray, groups: np.ndarray) -> np.ndarray:
+def _compute_side_agreements(asymmetries: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """Return the agreement of each scan's left minus right with that of other people.
 
     t = sum(g m / (v + mean(v))), as the top of this module defines it.
@@ -564,11 +577,14 @@ def _measure_side_agreement(asymmetries: np.ndarray, groups: np.ndarray) -> np.n
     other_person_sums = asymmetries.sum(axis=0) - person_sums[person_index_by_scan]
     other_person_means = other_person_sums / n_scans_of_others[:, None]
     return np.einsum(
-        "ij,ij,j->i", asymmetries, other_person_means, _weigh_regions(asymmetries)
+        "ij,ij,j->i",
+        asymmetries,
+        other_person_means,
+        _compute_asymmetry_weights(asymmetries),
     )
 
 
-def _limit_extremes(asymmetries: np.ndarray) -> np.ndarray:
+def _limit_extreme_asymmetries(asymmetries: np.ndarray) -> np.ndarray:
     """Return asymmetries, with those far beyond the other scans moved to a limit.
 
     One number without its decimal point would else hide the sides of all scans. The
@@ -588,7 +604,7 @@ def _limit_extremes(asymmetries: np.ndarray) -> np.ndarray:
     )
 
 
-def _weigh_regions(asymmetries: np.ndarray) -> np.ndarray:
+def _compute_asymmetry_weights(asymmetries: np.ndarray) -> np.ndarray:
     """Return the weight of every region (or edge) in the agreement of sides."""
     region_variances = asymmetries.var(axis=0)
     return 1 / np.maximum(region_variances + region_variances.mean(), 1e-300)
@@ -646,22 +662,24 @@ def learn_asymmetry_record(
         homotopic_indices > np.arange(len(homotopic_indices))
     )
     partner_indices = homotopic_indices[region_indices]
-    asymmetries = _limit_extremes(
-        _average_asymmetry_by_person(
+    asymmetries = _limit_extreme_asymmetries(
+        _compute_asymmetries_by_person(
             region_values, groups, region_indices, partner_indices
         )
     )
     n_people = len(asymmetries)
     if n_people < MIN_SCANS or not region_indices.size:
         return None
-    person_agreements = _measure_side_agreement(asymmetries, np.arange(n_people))
+    person_agreements = _compute_side_agreements(asymmetries, np.arange(n_people))
     mean_agreement, sd_agreement = (
         person_agreements.mean(),
         person_agreements.std(ddof=1),
     )
     if not mean_agreement > _MIN_TRAINING_AGREEMENT * sd_agreement / np.sqrt(n_people):
         return None
-    asymmetry_weights = asymmetries.mean(axis=0) * _weigh_regions(asymmetries)
+    asymmetry_weights = asymmetries.mean(axis=0) * _compute_asymmetry_weights(
+        asymmetries
+    )
     return {
         "regions": region_indices.tolist(),
         "partners": partner_indices.tolist(),
@@ -674,7 +692,7 @@ def learn_asymmetry_record(
     }
 
 
-def compare_sides(
+def make_side_comparison(
     region_values: np.ndarray,
     groups: np.ndarray,
     training_asymmetry_record: Mapping[str, Any] | None,
@@ -685,8 +703,8 @@ def compare_sides(
     """
     if training_asymmetry_record is None:
         return SideComparison.UNKNOWN
-    asymmetries = _limit_extremes(
-        _average_asymmetry_by_person(
+    asymmetries = _limit_extreme_asymmetries(
+        _compute_asymmetries_by_person(
             region_values,
             groups,
             training_asymmetry_record["regions"],
@@ -720,7 +738,7 @@ def exchanged_sides_text(value_name: str) -> str:
     )
 
 
-def _average_asymmetry_by_person(
+def _compute_asymmetries_by_person(
     region_values: np.ndarray,
     groups: np.ndarray,
     region_indices: Any,

@@ -123,7 +123,7 @@ DEFAULT_OPTIONS = ReadingOptions(
 """Default options for a study that is read from its folder."""
 
 
-def list_changed_options(
+def get_changed_value_by_option(
     reading_options: ReadingOptions, option_names: Iterable[str]
 ) -> dict[str, Any]:
     """Return the options among `option_names` that are not the default."""
@@ -170,5 +170,5 @@ __all__ = [
     "DEFAULT_OPTIONS",
     "ReadingOptions",
     "check_option_names",
-    "list_changed_options",
+    "get_changed_value_by_option",
 ]

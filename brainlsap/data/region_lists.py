@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from brainlsap.atlas.region_names import HEMISPHERE_WORDS, are_default_row_names
-from brainlsap.data.table_rows import sniff_delimiter, split_cells
+from brainlsap.data.table_rows import find_line_delimiter, split_line_cells
 from brainlsap.data.tables import (
     INDEX_COLUMNS,
     NAME_COLUMNS,
@@ -77,7 +77,7 @@ def is_background(region_name: str) -> bool:
     return region_name.strip(" ?").lower() in _BACKGROUND_NAMES
 
 
-def drop_background(region_names: Sequence[str], n_rows: int) -> tuple[str, ...]:
+def drop_background_name(region_names: Sequence[str], n_rows: int) -> tuple[str, ...]:
     """Return names without that of label 0 where a matrix has no row for it."""
     if len(region_names) == n_rows + 1 and is_background(region_names[0]):
         region_names = region_names[1:]
@@ -136,10 +136,10 @@ def read_region_list(
             "index in the XML file plus 1.",
             path=list_path,
         )
-    workbench_table = _read_workbench_list(text_lines)
+    workbench_table = _read_workbench_table(text_lines)
     if workbench_table is not None:
         return RegionList(workbench_table, has_header=False)
-    delimiter, cell_rows = _split_list_lines(text_lines)
+    delimiter, cell_rows = _split_delimiter_and_cells(text_lines)
     starts_with_number = any(map(_NUMBER.fullmatch, cell_rows[0]))
     has_name_column = find_region_column(cell_rows[0], NAME_COLUMNS) is not None
     has_header = has_name_column and not starts_with_number
@@ -176,7 +176,9 @@ def are_unsigned_integers(cell_texts: Iterable[str | None]) -> bool:
     return all(map(str.isdecimal, filter(None, cell_texts)))
 
 
-def _split_list_lines(text_lines: Sequence[str]) -> tuple[str | None, list[list[str]]]:
+def _split_delimiter_and_cells(
+    text_lines: Sequence[str],
+) -> tuple[str | None, list[list[str]]]:
     """Return the delimiter and the cells of each line that are not empty."""
     text_lines = [
         _BRACKETED_COORDINATES.sub(r" \1 \2 \3", text_line) for text_line in text_lines
@@ -186,10 +188,10 @@ def _split_list_lines(text_lines: Sequence[str]) -> tuple[str | None, list[list[
             _NUMBER_WITH_SIGN.sub(r"\1 ", text_line, count=1)
             for text_line in text_lines
         ]
-    delimiter = sniff_delimiter(text_lines[0])
+    delimiter = find_line_delimiter(text_lines[0])
     cell_rows = list[list[str]]()
     for text_line in text_lines:
-        line_cells = filter(None, split_cells(text_line, delimiter))
+        line_cells = filter(None, split_line_cells(text_line, delimiter))
         cell_rows.append(
             [_INTEGER_AS_FLOAT.sub(r"\1", cell_text) for cell_text in line_cells]
             or [""]
@@ -299,8 +301,8 @@ def _build_list_table(
     Other numbers belong to the name (`Brodmann area 44 L`).
     """
     has_header = _has_unknown_header(cell_rows, has_delimiter)
-    cell_rows = _drop_synonyms(list_path, cell_rows)
-    leading_number_counts = [*map(_count_numbers, cell_rows)]
+    cell_rows = _drop_synonym_rows(list_path, cell_rows)
+    leading_number_counts = [*map(_count_leading_numbers, cell_rows)]
     n_columns_before = min(leading_number_counts)
     n_unnumbered_rows = leading_number_counts.count(0)
     if 0 < n_unnumbered_rows < len(cell_rows) and not has_header:
@@ -314,7 +316,9 @@ def _build_list_table(
             "'name' above the first line.",
             path=list_path,
         )
-    n_columns_behind = min(_count_numbers(row_cells[::-1]) for row_cells in cell_rows)
+    n_columns_behind = min(
+        _count_leading_numbers(row_cells[::-1]) for row_cells in cell_rows
+    )
     if n_columns_before + n_columns_behind >= min(
         map(len, cell_rows)
     ):  # names are numbers, too
@@ -341,7 +345,7 @@ def _build_list_table(
         [row_cells[column_index - n_columns_behind] for row_cells in cell_rows]
         for column_index in range(n_columns_behind)
     ]
-    coordinates_by_axis = _pop_coordinates(
+    coordinates_by_axis = _pop_coordinates_by_axis(
         list_path, number_columns_before_name, number_columns_behind_name
     )
     region_names = [" ".join(cell_texts) for cell_texts in name_cell_rows]
@@ -380,7 +384,7 @@ def _build_list_table(
     return list_table.assign(name=region_names, **coordinates_by_axis)
 
 
-def _drop_synonyms(
+def _drop_synonym_rows(
     list_path: str | Path, cell_rows: list[list[str]]
 ) -> list[list[str]]:
     """Return lines of a lookup table of MRtrix without further names of one number.
@@ -479,7 +483,7 @@ def _choose_long_names(
     return [row_name_cells[-1] for row_name_cells in name_cell_rows]
 
 
-def _pop_coordinates(
+def _pop_coordinates_by_axis(
     list_path: str | Path,
     number_columns_before_name: list[list[str]],
     number_columns_behind_name: list[list[str]],
@@ -531,7 +535,7 @@ def _pop_coordinates(
     return {}
 
 
-def _count_numbers(row_cells: Sequence[str]) -> int:
+def _count_leading_numbers(row_cells: Sequence[str]) -> int:
     """Return the number of cells with numbers at the start of a line.
 
     The last cell does not count, since it may be a name.
@@ -547,7 +551,7 @@ def _are_all_numbers(cell_texts: Iterable[str]) -> bool:
     return all(map(_NUMBER.fullmatch, cell_texts))
 
 
-def _read_workbench_list(text_lines: Sequence[str]) -> pd.DataFrame | None:
+def _read_workbench_table(text_lines: Sequence[str]) -> pd.DataFrame | None:
     """Return index and name of Connectome Workbench's label lists, None of others.
 
     They have a name on one line, and its number, red, green, blue, alpha on the next.
@@ -570,7 +574,9 @@ def _read_workbench_list(text_lines: Sequence[str]) -> pd.DataFrame | None:
 # ---- lists beside a matrix ----------------------------------------------------------
 
 
-def find_lists_beside(matrix_path: Path, n_rows: int) -> dict[str, tuple[str, ...]]:
+def find_row_names_by_list(
+    matrix_path: Path, n_rows: int
+) -> dict[str, tuple[str, ...]]:
     """Return the names of rows by the list beside a matrix that gives them.
 
     BIDS sidecars come first. Then the matrix's folder and those above it are searched,
@@ -593,7 +599,7 @@ def find_lists_beside(matrix_path: Path, n_rows: int) -> dict[str, tuple[str, ..
         )
         return {BIDS_SIDECAR: sidecar_names}
     for folder_level in range(len(matrix_path.parents[: max(n_folder_levels, 2)])):
-        names_by_list = _read_lists_of_level(
+        names_by_list = _read_row_names_by_list(
             matrix_path, n_rows, folder_level, n_folder_levels
         )
         if names_by_list:
@@ -615,7 +621,7 @@ def check_one_name_per_row(
         )
 
 
-def _read_lists_of_level(
+def _read_row_names_by_list(
     matrix_path: Path, n_rows: int, folder_level: int, n_folder_levels: int
 ) -> dict[str, tuple[str, ...]]:
     """Return the lists of the folder so many levels above the matrix, by file name."""
@@ -639,7 +645,7 @@ def _read_lists_of_level(
         list_path = folder / file_name
         if list_path == matrix_path:
             continue
-        region_names = _read_list_file(list_path, n_rows)
+        region_names = _read_names_of_list(list_path, n_rows)
         if region_names is None:
             continue
         if folder_level == 0 and file_name not in _TOLERANT_LISTS:
@@ -670,7 +676,7 @@ def _count_folder_levels(matrix_path: Path) -> int:
     return 1
 
 
-def _read_list_file(list_path: Path, n_rows: int) -> tuple[str, ...] | None:
+def _read_names_of_list(list_path: Path, n_rows: int) -> tuple[str, ...] | None:
     """Return the names in a list beside a matrix, None where it is no list of names."""
     if not list_path.is_file():
         return None
@@ -679,9 +685,9 @@ def _read_list_file(list_path: Path, n_rows: int) -> tuple[str, ...] | None:
     if list_path.stem in ("centres", "centers"):
         return _read_tvb_names(list_path)
     if list_path.name not in _TOLERANT_LISTS:
-        return drop_background(read_row_names(list_path), n_rows)
+        return drop_background_name(read_row_names(list_path), n_rows)
     try:
-        return drop_background(read_row_names(list_path), n_rows)
+        return drop_background_name(read_row_names(list_path), n_rows)
     except FileFormatError:  # another kind of file may have such a name
         return None
 
@@ -710,7 +716,7 @@ def _read_brainlife_names(label_path: Path, n_rows: int) -> tuple[str, ...] | No
 def _read_tvb_names(centres_path: Path) -> tuple[str, ...]:
     """Return the names in The Virtual Brain's `centres.txt`: name, x, y, z."""
     cell_rows = [
-        split_cells(text_line, sniff_delimiter(text_line))
+        split_line_cells(text_line, find_line_delimiter(text_line))
         for text_line in read_lines(centres_path)
     ]
     if any(len(row_cells) < 4 for row_cells in cell_rows):
@@ -736,8 +742,10 @@ def _read_sidecar_names(
     node_fields = dict[str, Any]()
     nearest_sidecar_path = matrix_path
     for folder in folders[::-1]:
-        sidecar_paths = [*_iter_sidecars(matrix_path, folder)]
-        sidecar_contents = [_read_json(sidecar_path) for sidecar_path in sidecar_paths]
+        sidecar_paths = [*_iter_sidecar_paths(matrix_path, folder)]
+        sidecar_contents = [
+            _read_value_by_key(sidecar_path) for sidecar_path in sidecar_paths
+        ]
         sidecar_fields_list = [
             {
                 bids_key: sidecar_content[bids_key]
@@ -767,7 +775,7 @@ def _read_sidecar_names(
     return _read_bids_node_names(nearest_sidecar_path, matrix_path, node_fields)
 
 
-def _iter_sidecars(matrix_path: Path, folder: Path) -> Iterator[Path]:
+def _iter_sidecar_paths(matrix_path: Path, folder: Path) -> Iterator[Path]:
     """Yield the `.json` files of a folder that describe a matrix, sorted by name."""
     *matrix_entities, matrix_suffix = matrix_path.name.partition(".")[0].split("_")
     if not folder.is_dir():
@@ -790,19 +798,19 @@ def _list_file_names(folder: Path, name_ending: str = "") -> dict[str, None]:
     """
     modified_ns = folder.stat().st_mtime_ns
     if was_just_modified(modified_ns):
-        return _scan_folder(str(folder), name_ending)
-    return _list_unchanged_folder((str(folder), modified_ns), name_ending)
+        return _list_folder_file_names(str(folder), name_ending)
+    return _list_unchanged_file_names((str(folder), modified_ns), name_ending)
 
 
 @lru_cache(maxsize=256)
-def _list_unchanged_folder(
+def _list_unchanged_file_names(
     folder_and_time: tuple[str, int], name_ending: str
 ) -> dict[str, None]:
-    """Return :func:`_scan_folder` of a folder that was modified at this time."""
-    return _scan_folder(folder_and_time[0], name_ending)
+    """Return the names in a folder that end so, for a folder modified at this time."""
+    return _list_folder_file_names(folder_and_time[0], name_ending)
 
 
-def _scan_folder(folder_text: str, name_ending: str) -> dict[str, None]:
+def _list_folder_file_names(folder_text: str, name_ending: str) -> dict[str, None]:
     """Return the names in a folder that end so, sorted."""
     with os.scandir(folder_text) as folder_entries:
         file_names = [
@@ -813,7 +821,7 @@ def _scan_folder(folder_text: str, name_ending: str) -> dict[str, None]:
     return dict.fromkeys(sorted(file_names))
 
 
-def _read_json(json_path: Path) -> dict[str, Any]:
+def _read_value_by_key(json_path: Path) -> dict[str, Any]:
     """Return the keys of a JSON file, none where it holds something else."""
     with convert_reading_errors(json_path, "a BIDS sidecar"):
         json_content = json.loads(json_path.read_text(encoding="utf-8"))

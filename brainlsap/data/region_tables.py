@@ -41,7 +41,7 @@ from brainlsap.data.find_files import (
     SIDE_IN_NAME,
     ScanIdentity,
     ScanRows,
-    find_other_side,
+    find_other_side_path,
     read_scan_rows,
 )
 from brainlsap.data.flow import format_leave_out_advice
@@ -53,10 +53,10 @@ from brainlsap.data.measures import (
     VALUE_COLUMNS,
     MeasureProperties,
     Tracer,
-    describe_wrong_tracer,
-    find_measures_of_file,
+    find_measure_names_of_file,
     find_tracers,
     get_measure_properties,
+    wrong_tracer_text,
 )
 from brainlsap.data.region_lists import are_unsigned_integers
 from brainlsap.data.tables import (
@@ -66,15 +66,15 @@ from brainlsap.data.tables import (
     SESSION_COLUMNS,
     SIDE_COLUMNS,
     MissingWords,
-    advise_on_number_cells,
     find_column_name,
     find_region_column,
     has_decimal_comma,
     is_number_with_marks,
-    parse_numbers,
-    read_columns,
+    number_cell_advice,
+    parse_number_array,
     read_lines,
     read_table,
+    read_table_columns,
 )
 from brainlsap.exceptions import (
     BrainlsapError,
@@ -159,7 +159,7 @@ _FRAME_ENDS = ("frame_end", "frametimesend")
 _Cells = Sequence[str | None]
 
 
-class ScanTable(NamedTuple):
+class TableContents(NamedTuple):
     """A table of many scans, a row each.
 
     path : the file; sheet : of a workbook with several; scan_identities : person and
@@ -192,12 +192,12 @@ class ScanTable(NamedTuple):
     @property
     def path_and_sheet(self) -> str:
         """Path and sheet, for messages."""
-        return _add_sheet_name(self.path, self.sheet)
+        return _file_and_sheet_name(self.path, self.sheet)
 
     @property
     def name_and_sheet(self) -> str:
         """Name of the file, and sheet."""
-        return _add_sheet_name(self.path.name, self.sheet)
+        return _file_and_sheet_name(self.path.name, self.sheet)
 
     @property
     def has_only_atlas_regions(self) -> bool:
@@ -211,7 +211,7 @@ class ScanTable(NamedTuple):
             {measure for measure, _ in self.values_by_measure_region} - {"", "other"}
         )
 
-    def describe_mismatch(self, atlas: Atlas) -> str:
+    def mismatch_text(self, atlas: Atlas) -> str:
         """Return the contents of a table without the feature; empty if none."""
         table_name = self.name_and_sheet
         if self.measure_names and not self.unmatched_region_names:
@@ -227,7 +227,7 @@ class ScanTable(NamedTuple):
         ):
             return (
                 f"{table_name} has the regions in its column {column_name!r}; "
-                f"expected a table with {describe_layouts()} of the atlas {atlas.name}"
+                f"expected a table with {layouts_text()} of the atlas {atlas.name}"
             )
         has_few_columns = self.text_table.shape[1] < _MIN_SHARE_OF_REGIONS * len(atlas)
         if (
@@ -235,14 +235,14 @@ class ScanTable(NamedTuple):
             or self.unmatched_region_names
             or has_few_columns
         ):
-            return describe_unknown_names(self.unmatched_region_names, atlas)
+            return unknown_names_sentence(self.unmatched_region_names, atlas)
         column_names_text = join_with_commas(self.text_table, 5)
         return (
             f"{table_name}: no column is a region of the atlas {atlas.name}; the "
             f"columns are {column_names_text}"
         )
 
-    def has_column(self, label_name: str | None) -> bool:
+    def has_label_column(self, label_name: str | None) -> bool:
         """Return whether a column of facts is a label, in any case."""
         return (
             label_name is None
@@ -264,25 +264,25 @@ class _SortedColumns(NamedTuple):
     """Measures whose heads name a unit that is not theirs, with this unit."""
 
 
-def read_sheets(
+def read_sheets_and_errors(
     table_path: str | Path, atlas: Atlas, user_columns: UserColumns = NO_CHOICE
-) -> tuple[list[ScanTable], list[BrainlsapError]]:
+) -> tuple[list[TableContents], list[BrainlsapError]]:
     """Read a table of many scans; of a workbook every sheet that is one.
 
     Also returns why other sheets are no such table. Raises the error of the first sheet
     if none is.
     """
-    parsed_sheets, sheet_errors = list[ScanTable](), list[BrainlsapError]()
+    sheet_contents_list, sheet_errors = list[TableContents](), list[BrainlsapError]()
     for sheet_name in _list_sheets(table_path):
         try:
-            parsed_sheets.append(
-                read_scan_table(table_path, atlas, sheet_name, user_columns)
+            sheet_contents_list.append(
+                read_table_contents(table_path, atlas, sheet_name, user_columns)
             )
         except BrainlsapError as error:
             sheet_errors.append(error)
-    if not parsed_sheets:
+    if not sheet_contents_list:
         raise sheet_errors[0]
-    return parsed_sheets, sheet_errors
+    return sheet_contents_list, sheet_errors
 
 
 def _list_sheets(table_path: str | Path) -> list[str]:
@@ -297,20 +297,20 @@ def _list_sheets(table_path: str | Path) -> list[str]:
     return [""]
 
 
-def read_scan_table(
+def read_table_contents(
     table_path: str | Path,
     atlas: Atlas,
     sheet_name: str = "",
     user_columns: UserColumns = NO_CHOICE,
-) -> ScanTable:
+) -> TableContents:
     """Read a table of many scans and sort its columns by what they mean.
 
     Raises FileFormatError, with everything that is wrong, if the file is no table, rows
     do not name scans, regions occur twice, or cells are not numbers. Cells that are not
     numbers in some rows only are faults of these rows.
     """
-    path_and_sheet = _add_sheet_name(table_path, sheet_name)
-    scan_rows, layout_record = _join_rows_of_scans(
+    path_and_sheet = _file_and_sheet_name(table_path, sheet_name)
+    scan_rows, layout_record = _join_rows_and_losses(
         path_and_sheet, read_scan_rows(table_path, sheet_name, user_columns), atlas
     )
     participant_ids = [
@@ -328,17 +328,17 @@ def read_scan_table(
         )
     side_letter = None
     # The name of the sheet may give the measure, too.
-    default_measure_name = _find_file_name_measure(
-        _add_sheet_name(Path(table_path).name, sheet_name)
+    default_measure_name = _find_file_measure_name(
+        _file_and_sheet_name(Path(table_path).name, sheet_name)
     )
     if default_measure_name in ("", "suvr"):
-        tracer_feature_names = find_tracer_features(scan_rows.text_table)
+        tracer_feature_names = find_tracer_feature_names(scan_rows.text_table)
         if len(tracer_feature_names) == 1:
             default_measure_name = tracer_feature_names.pop()
     if header_match := FREESURFER_HEAD.fullmatch(scan_rows.id_column):
         side_letter = header_match[1].upper() if header_match[1] else None
         default_measure_name = MEASURE_OF_WORD.get(header_match[2].lower(), "other")
-    parsed_table = _parse_scan_table(
+    table_contents = _parse_table_contents(
         Path(table_path),
         scan_rows.scan_identities,
         scan_rows.text_table,
@@ -347,20 +347,20 @@ def read_scan_table(
         default_measure_name,
         sheet_name,
     )
-    return parsed_table._replace(
+    return table_contents._replace(
         id_column=scan_rows.id_column,
         session_column=scan_rows.session_column,
         missing_words=scan_rows.missing_words,
         unmatched_region_names=(
-            *parsed_table.unmatched_region_names,
+            *table_contents.unmatched_region_names,
             *layout_record.unmatched_region_names,
         ),
         excluded_column_names=(
-            *parsed_table.excluded_column_names,
+            *table_contents.excluded_column_names,
             *layout_record.excluded_names,
         ),
         fault_by_row_index={
-            **parsed_table.fault_by_row_index,
+            **table_contents.fault_by_row_index,
             **layout_record.fault_by_row_index,
         },
     )
@@ -421,7 +421,7 @@ def _find_row_regions(
             *map(tuple, scan_side_cells_by_column.values()),
         )
         if name_side_cells not in sided_names_by_cells:
-            sided_names_by_cells[name_side_cells] = _add_sides(
+            sided_names_by_cells[name_side_cells] = _make_sided_region_names(
                 Path(path_and_sheet),
                 scan_region_names,
                 scan_side_cells_by_column,
@@ -448,7 +448,7 @@ def _has_enough_regions(region_names: Iterable[str], atlas: Atlas) -> bool:
 
 # Layout -> function that returns the region of every row, or None for a table of
 # another layout. Without a function, a row has all regions of its scan.
-# `_join_rows_of_scans` checks the rows of all layouts, and calls no function for a
+# `_join_rows_and_losses` checks the rows of all layouts, and calls no function for a
 # table with one row per scan.
 SCAN_TABLE_LAYOUTS: dict[
     str, Callable[[str, ScanRows, Atlas], _RowRegions | None] | None
@@ -458,7 +458,7 @@ SCAN_TABLE_LAYOUTS: dict[
 }
 
 
-def describe_layouts() -> str:
+def layouts_text() -> str:
     """Return the layouts of tables of many scans, for messages."""
     return ", or ".join(SCAN_TABLE_LAYOUTS)
 
@@ -472,7 +472,7 @@ def _find_side_columns(column_names: Iterable[str]) -> list[str]:
     ]
 
 
-def _join_rows_of_scans(
+def _join_rows_and_losses(
     path_and_sheet: str, scan_rows: ScanRows, atlas: Atlas
 ) -> tuple[ScanRows, _JoinLosses]:
     """Return one row per scan with a column per region, of a table in any layout.
@@ -531,7 +531,7 @@ def _join_rows_of_scans(
         1,
     )
     used_region_indices = np.flatnonzero(row_count_matrix.any(axis=0))
-    value_column_names, fact_column_names, excluded_names = _classify_row_columns(
+    value_column_names, fact_column_names, excluded_names = _classify_column_names(
         path_and_sheet,
         scan_rows._replace(
             text_table=scan_rows.text_table.drop(columns=row_regions.column_names)
@@ -586,7 +586,7 @@ def _join_rows_of_scans(
         },
     )
     return joined_scan_rows, _JoinLosses(
-        fault_by_row_index=_find_region_faults(
+        fault_by_row_index=_find_region_fault_by_row(
             path_and_sheet,
             row_count_matrix[:, used_region_indices],
             [atlas.names[i] for i in used_region_indices],
@@ -600,7 +600,7 @@ def _join_rows_of_scans(
     )
 
 
-def _find_region_faults(
+def _find_region_fault_by_row(
     path_and_sheet: str, row_count_matrix: np.ndarray, region_names: Sequence[str]
 ) -> dict[int, Finding]:
     """Return a fault for every scan that does not have one row per region.
@@ -646,7 +646,7 @@ def _find_region_faults(
     return fault_by_row_index
 
 
-def _classify_row_columns(
+def _classify_column_names(
     path_and_sheet: str,
     scan_rows: ScanRows,
     scan_index_by_row: np.ndarray,
@@ -720,14 +720,14 @@ def _are_mostly_numbers(column_cells: pd.Series) -> bool:
     return bool(number_cell_mask.mean() > 1 / 2)
 
 
-def _add_sheet_name(file_name: str | Path, sheet_name: str) -> str:
+def _file_and_sheet_name(file_name: str | Path, sheet_name: str) -> str:
     """Return the name or path of a file with the sheet of a workbook."""
     return f"{file_name}, sheet {sheet_name!r}" if sheet_name else str(file_name)
 
 
-def _find_file_name_measure(file_name: str) -> str:
+def _find_file_measure_name(file_name: str) -> str:
     """Return the one measure that a file's name gives, else ""."""
-    measure_names = find_measures_of_file(file_name)
+    measure_names = find_measure_names_of_file(file_name)
     # suvr_fdg.csv is of FDG.
     if not measure_names and _SUVR_IN_FILE_NAME.search(file_name.lower()):
         return "suvr"
@@ -759,7 +759,7 @@ def _has_tracer_name(cell_text: str) -> bool:
     return any(not tracer.is_generic for tracer in find_tracers(cell_text))
 
 
-def find_tracer_features(cells_by_column: Mapping[str, _Cells]) -> set[str]:
+def find_tracer_feature_names(cells_by_column: Mapping[str, _Cells]) -> set[str]:
     """Return the features, such as fdg, of the tracers in a table's cells."""
     cell_texts = {
         cell_text
@@ -774,7 +774,7 @@ def find_tracer_features(cells_by_column: Mapping[str, _Cells]) -> set[str]:
 
 def _check_tracer_of_name(table_path: Path, measure_name: str) -> None:
     """Raise if the name of one scan's table names another tracer."""
-    tracer_text = describe_wrong_tracer(table_path.name, measure_name)
+    tracer_text = wrong_tracer_text(table_path.name, measure_name)
     if tracer_text is not None:
         raise FileFormatError(
             f"the file contains {tracer_text}, not {measure_name}. Choose the measure "
@@ -788,7 +788,7 @@ def _check_tracer_of_columns(
     table_path: Path, cells_by_column: Mapping[str, _Cells], measure_name: str
 ) -> None:
     """Raise if the columns of one scan's table name another tracer."""
-    other_feature_names = find_tracer_features(cells_by_column) - {measure_name}
+    other_feature_names = find_tracer_feature_names(cells_by_column) - {measure_name}
     if other_feature_names and measure_name in PET_FEATURES:
         columns_text = join_with_commas(map(repr, find_tracer_columns(cells_by_column)))
         raise FileFormatError(
@@ -802,7 +802,7 @@ def _check_tracer_of_columns(
         )
 
 
-def _parse_scan_table(
+def _parse_table_contents(
     table_path: Path,
     scan_identities: list[ScanIdentity],
     cell_table: pd.DataFrame,
@@ -810,13 +810,13 @@ def _parse_scan_table(
     side_letter: str | None,
     default_measure_name: str = "",
     sheet_name: str = "",
-) -> ScanTable:
+) -> TableContents:
     """Sort the columns of a table by what they hold.
 
     `side_letter` and `default_measure_name` are of column names that name neither.
     """
-    path_and_sheet = _add_sheet_name(table_path, sheet_name)
-    original_name_by_column = _remove_copy_numbers(cell_table)
+    path_and_sheet = _file_and_sheet_name(table_path, sheet_name)
+    original_name_by_column = _make_stem_by_column(cell_table)
     sorted_columns = _sort_column_names(
         original_name_by_column, atlas, side_letter, default_measure_name
     )
@@ -830,15 +830,17 @@ def _parse_scan_table(
     region_cell_table = cell_table[region_column_names]
     fault_by_row_index: dict[int, Finding] = {}
     try:
-        column_arrays = parse_numbers(path_and_sheet, region_cell_table).T
+        column_arrays = parse_number_array(path_and_sheet, region_cell_table).T
     except FileFormatError:
-        fault_by_row_index = _find_row_faults(path_and_sheet, region_cell_table)
+        fault_by_row_index = _find_number_fault_by_row(
+            path_and_sheet, region_cell_table
+        )
         if not (scan_identities and fault_by_row_index):
             raise
         # No value of a faulty row is used.
         faultless_cell_array = region_cell_table.to_numpy(dtype=object, copy=True)
         faultless_cell_array[[*fault_by_row_index]] = None
-        column_arrays = parse_numbers(path_and_sheet, faultless_cell_array).T
+        column_arrays = parse_number_array(path_and_sheet, faultless_cell_array).T
     numbers_by_column = dict(zip(region_column_names, column_arrays, strict=True))
     values_by_measure_region: dict[tuple[str, int], np.ndarray] = {}
     conflict_texts = list[str]()
@@ -900,7 +902,7 @@ def _parse_scan_table(
     fact_column_names = sorted_columns.fact_column_names
     if not values_by_measure_region:
         fact_column_names = fact_column_names + sorted_columns.excluded_column_names
-    return ScanTable(
+    return TableContents(
         table_path,
         scan_identities,
         cell_table[fact_column_names],
@@ -914,7 +916,7 @@ def _parse_scan_table(
     )
 
 
-def _find_row_faults(
+def _find_number_fault_by_row(
     path_and_sheet: str, region_cell_table: pd.DataFrame
 ) -> dict[int, Finding]:
     """Return a fault for every row with cells that are not numbers, by row.
@@ -957,7 +959,7 @@ def _find_row_faults(
             dict.fromkeys(map(repr, cell_array[row_index, column_indices])), 3
         )
         first_wrong_column_name = str(region_cell_table.columns[column_indices[0]])
-        number_advice = advise_on_number_cells(cell_array[row_index, column_indices])
+        number_advice = number_cell_advice(cell_array[row_index, column_indices])
         number_advice = number_advice.strip(" .") or "Write n/a for missing values"
         fault_by_row_index[int(row_index)] = Finding(
             f"cells in {path_and_sheet} must be numbers",
@@ -971,7 +973,7 @@ def _find_row_faults(
     return fault_by_row_index
 
 
-def _remove_copy_numbers(column_names: Iterable[str]) -> dict[str, str]:
+def _make_stem_by_column(column_names: Iterable[str]) -> dict[str, str]:
     """Return every column name without pandas' number of a repeated name (`x.1`)."""
     column_names = list(column_names)
     stem_by_column_name = {
@@ -983,7 +985,7 @@ def _remove_copy_numbers(column_names: Iterable[str]) -> dict[str, str]:
     }
 
 
-def _split_unit_from_name(column_name: str) -> tuple[str, str]:
+def _split_name_and_unit(column_name: str) -> tuple[str, str]:
     """Return a column name without the unit in brackets at its end, and the unit."""
     unit_match = _UNIT_IN_HEAD.search(column_name)
     if unit_match is None:
@@ -992,7 +994,7 @@ def _split_unit_from_name(column_name: str) -> tuple[str, str]:
     return column_name[: unit_match.start()], unit
 
 
-def _name_measure_with_unit(measure_name: str, unit: str) -> str:
+def _measure_name_with_unit(measure_name: str, unit: str) -> str:
     """Return the measure of a column with a unit; measures in other units keep it."""
     if measure_name == "":
         return _MEASURE_OF_UNIT.get(unit, "")
@@ -1011,13 +1013,13 @@ def _sort_column_names(
     """Sort column names by what they name: a region, something left out, or a fact."""
     sorted_columns = _SortedColumns({}, [], [], [], set())
     name_unit_by_column = {
-        column_name: _split_unit_from_name(unitless_column_name)
+        column_name: _split_name_and_unit(unitless_column_name)
         for column_name, unitless_column_name in original_name_by_column.items()
     }
     unitless_column_names = [
         unitless_name for unitless_name, _ in name_unit_by_column.values()
     ]
-    measure_region_by_column = _find_custom_column_names(
+    measure_region_by_column = _find_measure_region_by_column(
         unitless_column_names, atlas, side_letter
     )
     # A ratio is of the tracer that the file's name gives.
@@ -1042,7 +1044,7 @@ def _sort_column_names(
             )
             if unit:
                 unitless_measure_name = measure_name
-                measure_name = _name_measure_with_unit(measure_name, unit)
+                measure_name = _measure_name_with_unit(measure_name, unit)
                 if unitless_measure_name not in ("", measure_name):
                     sorted_columns.measures_in_other_units.add(measure_name)
             measure_region_key = (measure_name, region_index)
@@ -1058,7 +1060,7 @@ def _sort_column_names(
     return sorted_columns
 
 
-def read_region_values(
+def read_region_values_and_notes(
     table_path: str | Path,
     atlas: Atlas,
     measure_properties: MeasureProperties,
@@ -1070,8 +1072,8 @@ def read_region_values(
 
     The table has a row for every region; one row with a column for every region; is
     PETSurfer's `gtm.stats.dat`; or holds activity over time, averaged over `frames` and
-    divided by a `reference` as :func:`.average_frames` does. If the file is of one
-    hemisphere, the file of the other beside it is read, too.
+    divided by a `reference` as :func:`.average_frames_by_region` does. If the file
+    is of one hemisphere, the file of the other beside it is read, too.
     """
     table_path = Path(table_path)
     _check_tracer_of_name(table_path, measure_properties.name)
@@ -1080,16 +1082,16 @@ def read_region_values(
     scaling_note = f"PET: values were divided by the mean of {reference_text}"
     value_cells: Sequence[str | float | None] | np.ndarray
     if table_path.name.endswith("gtm.stats.dat"):
-        region_names, value_cells = read_gtm_stats(table_path, reference)
+        region_names, value_cells = read_gtm_names_and_uptake(table_path, reference)
         frame_notes = ("PET: values have the scaling of mri_gtmpvc",)
         if reference:
             frame_notes = (scaling_note,)
     else:
-        cells_by_column = read_columns(table_path)
+        cells_by_column = read_table_columns(table_path)
         if find_column_name(cells_by_column, _FRAME_STARTS) and find_column_name(
             cells_by_column, _FRAME_ENDS
         ):
-            column_names, value_cells = average_frames(
+            column_names, value_cells = average_frames_by_region(
                 table_path, pd.DataFrame(cells_by_column), frames, reference
             )
             region_names = [
@@ -1098,10 +1100,10 @@ def read_region_values(
             ]
             frame_notes = (scaling_note,)
         else:
-            region_names, value_cells = _read_hemisphere_tables(
+            region_names, value_cells = _read_hemisphere_names_and_cells(
                 table_path, cells_by_column, measure_properties, atlas
             )
-    if message := describe_unknown_names(region_names, atlas):
+    if message := unknown_names_sentence(region_names, atlas):
         raise RegionNameError(
             message, path=table_path, values=propose_atlas_option([region_names], atlas)
         )
@@ -1129,7 +1131,7 @@ def read_region_values(
         f"{measure_properties.name} of {atlas.names[i]}" for i in region_indices
     ]
     region_values = np.full(len(atlas), np.nan)
-    region_values[region_indices] = parse_numbers(
+    region_values[region_indices] = parse_number_array(
         table_path, region_cells[None], value_titles
     )[0]
     return region_values, frame_notes, region_indices
@@ -1143,20 +1145,20 @@ def _are_row_counts(region_names: Sequence[str]) -> bool:
     return numbers == [*range(numbers[0], numbers[0] + len(numbers))]
 
 
-def _read_hemisphere_tables(
+def _read_hemisphere_names_and_cells(
     table_path: Path,
     cells_by_column: Mapping[str, _Cells],
     measure_properties: MeasureProperties,
     atlas: Atlas,
 ) -> tuple[list[str], list[str | float | None]]:
     """Return names and cells of a table, and of that of the other hemisphere."""
-    region_names, region_cells = _read_static_table(
+    region_names, region_cells = _read_static_names_and_cells(
         table_path, cells_by_column, measure_properties, atlas
     )
-    other_path = find_other_side(table_path)
+    other_path = find_other_side_path(table_path)
     if other_path:
-        other_file_cells_by_column = read_columns(other_path)
-        other_region_names, other_region_cells = _read_static_table(
+        other_file_cells_by_column = read_table_columns(other_path)
+        other_region_names, other_region_cells = _read_static_names_and_cells(
             other_path, other_file_cells_by_column, measure_properties, atlas
         )
         region_names = [*region_names, *other_region_names]
@@ -1164,7 +1166,7 @@ def _read_hemisphere_tables(
     return region_names, region_cells
 
 
-def _read_static_table(
+def _read_static_names_and_cells(
     table_path: Path,
     cells_by_column: Mapping[str, _Cells],
     measure_properties: MeasureProperties,
@@ -1188,7 +1190,7 @@ def _read_static_table(
     if name_column_name is not None:
         _check_one_scan(table_path, cells_by_column)
     if name_column_name is None and len(next(iter(cells_by_column.values()))) == 1:
-        return _read_single_row(
+        return _read_row_names_and_cells(
             table_path, cells_by_column, measure_properties, atlas, file_side
         )
     value_column_name = find_column_name(
@@ -1215,13 +1217,13 @@ def _read_static_table(
         for column_name, column_cells in cells_by_column.items()
         if column_name not in (name_column_name, value_column_name)
     }
-    region_names = _add_sides(
+    region_names = _make_sided_region_names(
         table_path, region_names, other_cells_by_column, atlas, file_side
     )
     return region_names, list(cells_by_column[value_column_name])
 
 
-def _read_single_row(
+def _read_row_names_and_cells(
     table_path: Path,
     cells_by_column: Mapping[str, _Cells],
     measure_properties: MeasureProperties,
@@ -1230,9 +1232,11 @@ def _read_single_row(
 ) -> tuple[list[str], list[str | float | None]]:
     """Return names and values of a table of one row with a column for every region."""
     row_table = pd.DataFrame(cells_by_column, dtype=object)
-    parsed_table = _parse_scan_table(table_path, [], row_table, atlas, file_side_letter)
+    table_contents = _parse_table_contents(
+        table_path, [], row_table, atlas, file_side_letter
+    )
     value_by_region_name: dict[str, str | float | None] = dict.fromkeys(
-        parsed_table.unmatched_region_names
+        table_contents.unmatched_region_names
     )
     # Columns that name the measure come last, because they replace the others.
     for accepted_measure_name in (
@@ -1242,7 +1246,7 @@ def _read_single_row(
         for (
             column_measure_name,
             region_index,
-        ), column_values in parsed_table.values_by_measure_region.items():
+        ), column_values in table_contents.values_by_measure_region.items():
             if column_measure_name == accepted_measure_name:
                 value_by_region_name[atlas.names[region_index]] = column_values[0]
     return list(value_by_region_name), list(value_by_region_name.values())
@@ -1271,7 +1275,7 @@ def _check_one_scan(table_path: Path, cells_by_column: Mapping[str, _Cells]) -> 
             )
 
 
-def _add_sides(
+def _make_sided_region_names(
     table_path: Path,
     region_names: list[str],
     cells_by_column: Mapping[str, _Cells],
@@ -1302,7 +1306,7 @@ def _add_sides(
             side_letters_by_column[column_name],
             sideless_flags,
         )
-    row_index_pairs = _find_row_pairs(region_names, sideless_flags)
+    row_index_pairs = _list_row_index_pairs(region_names, sideless_flags)
     if row_index_pairs:
         distinguishing_column_names = [
             column_name
@@ -1317,7 +1321,7 @@ def _add_sides(
             if file_side_letter is None and _is_clinica_table(
                 table_path, cells_by_column
             ):
-                return _add_sides_of_clinica(region_names, sideless_flags)
+                return _make_clinica_region_names(region_names, sideless_flags)
             first_row_index = min(
                 row_index
                 for row_index_pair in row_index_pairs
@@ -1379,7 +1383,7 @@ def _add_sides(
     ]
 
 
-def _find_row_pairs(
+def _list_row_index_pairs(
     region_names: Sequence[str], sideless_flags: Sequence[bool]
 ) -> list[list[int]]:
     """Return the rows of every name without a side that comes exactly twice."""
@@ -1460,7 +1464,7 @@ def _is_clinica_table(table_path: Path, column_names: Iterable[str]) -> bool:
     return "_parcellation-" in table_path.name and not [*column_names]
 
 
-def _add_sides_of_clinica(
+def _make_clinica_region_names(
     region_names: list[str], sideless_flags: list[bool]
 ) -> list[str]:
     """Return names of Clinica's tables: first sums, then left, then right regions."""
@@ -1505,7 +1509,7 @@ def _split_measure_and_region(
     if ucsf_match and ucsf_match[1].upper() in region_name_by_ucsf_code:
         measure_name = _UCSF_MEASURES.get(ucsf_match[2].upper(), "other")
         return measure_name, region_name_by_ucsf_code[ucsf_match[1].upper()]
-    measure_and_region = _read_ukbiobank_column_name(column_name, atlas)
+    measure_and_region = _find_ukbiobank_measure_and_region(column_name, atlas)
     if measure_and_region is not None:
         return measure_and_region
     term_match = _HEAD_WITH_TERM.fullmatch(column_name)
@@ -1514,7 +1518,7 @@ def _split_measure_and_region(
     return "", column_name
 
 
-def _read_ukbiobank_column_name(
+def _find_ukbiobank_measure_and_region(
     column_name: str, atlas: Atlas
 ) -> tuple[str, str] | None:
     """Return the measure and the region of a field of UK Biobank, None if it has none.
@@ -1527,7 +1531,7 @@ def _read_ukbiobank_column_name(
     if "ukbiobank_fields" not in atlas.settings:
         return None
     if column_name.isdecimal():
-        return _map_ukbiobank_fields(atlas).get(int(column_name))
+        return _make_measure_region_by_field(atlas).get(int(column_name))
     title_match = _UKBIOBANK_TITLE.fullmatch(column_name)
     if title_match is None:
         return None
@@ -1538,7 +1542,7 @@ def _read_ukbiobank_column_name(
 
 
 @lru_cache(maxsize=16)
-def _map_ukbiobank_fields(atlas: Atlas) -> dict[int, tuple[str, str]]:
+def _make_measure_region_by_field(atlas: Atlas) -> dict[int, tuple[str, str]]:
     """Return measure and region by number of UK Biobank's field.
 
     Fields of one measure and side follow each other in the order of FreeSurfer's
@@ -1567,7 +1571,7 @@ def _map_ukbiobank_fields(atlas: Atlas) -> dict[int, tuple[str, str]]:
     return measure_region_by_field
 
 
-def _find_custom_column_names(
+def _find_measure_region_by_column(
     column_names: Sequence[str], atlas: Atlas, side_letter: str | None
 ) -> dict[str, tuple[str, str]]:
     """Return measure and region of column names that no known word explains.
@@ -1643,13 +1647,13 @@ def _find_measure_and_region(
                 and atlas.find(column_name[start_position:end_position], side_letter)
                 is not None
             ):
-                return _find_measure_around_region(
+                return _find_surrounding_measure_name(
                     text_before_region, text_behind_region
                 ), column_name[start_position:end_position]
     return None
 
 
-def _find_measure_around_region(
+def _find_surrounding_measure_name(
     text_before_region: str, text_behind_region: str
 ) -> str:
     """Return the measure that the words around a region's name give.
@@ -1672,7 +1676,7 @@ def _find_measure_around_region(
     return measure_names.pop() if is_known_measure else measure_text
 
 
-def describe_unknown_names(region_names: Sequence[str], atlas: Atlas) -> str:
+def unknown_names_sentence(region_names: Sequence[str], atlas: Atlas) -> str:
     """Return a sentence on names that are no regions of the atlas, empty if none."""
     try:
         atlas.find_file_rows(region_names)
@@ -1701,7 +1705,7 @@ def propose_atlas_option(
     return {}
 
 
-def read_gtm_stats(
+def read_gtm_names_and_uptake(
     stats_path: Path, reference: str | None = None
 ) -> tuple[list[str], np.ndarray]:
     """Return names and uptake of PETSurfer's segments.
@@ -1724,7 +1728,7 @@ def read_gtm_stats(
         )
     segment_table = pd.DataFrame([row_cells[:7] for row_cells in cell_rows])
     segment_names = segment_table[2].tolist()
-    n_voxels, uptake_values = parse_numbers(stats_path, segment_table[[4, 6]]).T
+    n_voxels, uptake_values = parse_number_array(stats_path, segment_table[[4, 6]]).T
     if reference is not None:
         uptake_values = uptake_values / _compute_reference_mean(
             stats_path, segment_names, uptake_values, reference, n_voxels
@@ -1732,7 +1736,7 @@ def read_gtm_stats(
     return segment_names, uptake_values
 
 
-def average_frames(
+def average_frames_by_region(
     table_path: Path,
     frame_table: pd.DataFrame,
     frames: tuple[float, float] | None = None,
@@ -1744,7 +1748,9 @@ def average_frames(
     `reference` is a key of `REFERENCES` or a column; by default the one `_ref-` file
     that PETPrep writes beside the table.
     """
-    region_names, region_means = _average_frame_window(table_path, frame_table, frames)
+    region_names, region_means = _average_window_by_region(
+        table_path, frame_table, frames
+    )
     if reference is not None:
         return region_names, region_means / _compute_reference_mean(
             table_path, region_names, region_means, reference
@@ -1759,7 +1765,7 @@ def average_frames(
             "activity in the reference region."
         )
     reference_path = reference_paths[0]
-    reference_names, reference_means = _average_frame_window(
+    reference_names, reference_means = _average_window_by_region(
         reference_path, read_table(reference_path), frames
     )
     if len(reference_names) != 1:
@@ -1773,7 +1779,7 @@ def average_frames(
     )
 
 
-def _average_frame_window(
+def _average_window_by_region(
     table_path: Path, frame_table: pd.DataFrame, frames: tuple[float, float] | None
 ) -> tuple[list[str], np.ndarray]:
     """Return the regions of a time series, and their means over a window."""
@@ -1793,14 +1799,14 @@ def _average_frame_window(
         for column_name in frame_table
         if column_name and column_name not in edge_column_names
     ]
-    frame_starts, frame_ends = parse_numbers(
+    frame_starts, frame_ends = parse_number_array(
         table_path, frame_table[edge_column_names]
     ).T
     frame_weight_array = compute_frame_weights(
         table_path, frame_starts, frame_ends, frames
     )
     weighted_frame_mask = frame_weight_array > 0
-    return region_names, frame_weight_array[weighted_frame_mask] @ parse_numbers(
+    return region_names, frame_weight_array[weighted_frame_mask] @ parse_number_array(
         table_path, frame_table[region_names]
     )[weighted_frame_mask]
 

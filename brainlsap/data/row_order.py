@@ -19,8 +19,8 @@ from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import are_default_row_names
 from brainlsap.data.region_lists import (
     check_one_name_per_row,
-    drop_background,
-    find_lists_beside,
+    drop_background_name,
+    find_row_names_by_list,
     read_row_names,
 )
 from brainlsap.exceptions import FileFormatError, check_choice
@@ -164,7 +164,7 @@ _MRTRIX_ANNOTATIONS = ("aparc", "aparc.a2009s")
 
 
 @lru_cache(maxsize=16)
-def row_orders(atlas: Atlas) -> tuple[RowOrder, ...]:
+def list_row_orders(atlas: Atlas) -> tuple[RowOrder, ...]:
     """Return the orders that matrices of an atlas without names may have.
 
     Each has all regions: FreeSurfer's tools have no parts of a structure.
@@ -178,7 +178,8 @@ def row_orders(atlas: Atlas) -> tuple[RowOrder, ...]:
     return tuple(
         row_order
         for row_order in candidate_orders
-        if len({*find_region_by_row(atlas, row_order.names)} - {None}) == len(atlas)
+        if len({*find_region_index_by_row(atlas, row_order.names)} - {None})
+        == len(atlas)
     )
 
 
@@ -189,14 +190,14 @@ def list_fitting_orders(atlas: Atlas, n_rows: int) -> list[RowOrder]:
     Of orders that put the same regions into the same rows, the first counts.
     """
     order_by_regions = dict[tuple[int | None, ...], RowOrder]()
-    for row_order in row_orders(atlas):
+    for row_order in list_row_orders(atlas):
         if len(row_order.names) == n_rows:
-            row_region_indices = find_region_by_row(atlas, row_order.names)
+            row_region_indices = find_region_index_by_row(atlas, row_order.names)
             order_by_regions.setdefault(row_region_indices, row_order)
     return list(order_by_regions.values())
 
 
-def find_bundled_atlas(own_atlas: Atlas) -> tuple[str, str] | None:
+def find_bundled_atlas_and_order(own_atlas: Atlas) -> tuple[str, str] | None:
     """Return the bundled atlas that has the regions of one's own, and their row order.
 
     All regions of the bundled atlas must be among the names, which may add others. The
@@ -204,17 +205,20 @@ def find_bundled_atlas(own_atlas: Atlas) -> tuple[str, str] | None:
     """
     for bundled_name in available_atlases():
         bundled_atlas = load_atlas(bundled_name)
-        row_region_indices = find_region_by_row(bundled_atlas, own_atlas.names)
+        row_region_indices = find_region_index_by_row(bundled_atlas, own_atlas.names)
         if len({*row_region_indices} - {None}) < len(bundled_atlas):
             continue
         for row_order in list_fitting_orders(bundled_atlas, len(own_atlas)):
-            if find_region_by_row(bundled_atlas, row_order.names) == row_region_indices:
+            if (
+                find_region_index_by_row(bundled_atlas, row_order.names)
+                == row_region_indices
+            ):
                 return bundled_name, row_order.tool
         return bundled_name, ""
     return None
 
 
-def find_region_by_row(
+def find_region_index_by_row(
     atlas: Atlas, row_names: Sequence[str]
 ) -> tuple[int | None, ...]:
     """Return the region of each row, None for rows that the atlas leaves out."""
@@ -304,7 +308,7 @@ def _list_freesurfer_orders(atlas: Atlas) -> list[RowOrder]:
     ]
 
 
-def _repeat_names_by_side(
+def _list_names_by_side(
     structure_names: Iterable[str], side_words: Sequence[str] = ("Left", "Right")
 ) -> list[str]:
     """Return the names of structures on the first side, then on the second."""
@@ -320,11 +324,11 @@ def _list_orders_with_subcortex(
     atlas: Atlas, left_names: Sequence[str], right_names: Sequence[str]
 ) -> list[RowOrder]:
     """Return orders of a left and a right cortex with structures of `aseg`."""
-    deep_names = _repeat_names_by_side(_STRUCTURES)
-    alphabetic_names = _repeat_names_by_side(sorted(_STRUCTURES))
-    cerebellum_names = _repeat_names_by_side(["Cerebellum-Cortex"])
-    ventral_dc_names = _repeat_names_by_side([*_STRUCTURES, "VentralDC"])
-    tian_names = _repeat_names_by_side(_TIAN_S1, ("Right", "Left"))
+    deep_names = _list_names_by_side(_STRUCTURES)
+    alphabetic_names = _list_names_by_side(sorted(_STRUCTURES))
+    cerebellum_names = _list_names_by_side(["Cerebellum-Cortex"])
+    ventral_dc_names = _list_names_by_side([*_STRUCTURES, "VentralDC"])
+    tian_names = _list_names_by_side(_TIAN_S1, ("Right", "Left"))
     has_structure_parts = bool(atlas.structure_part_mask.any())
     if not has_structure_parts:
         tian_names = [
@@ -438,8 +442,8 @@ def _list_schaefer_17_orders(
         return []
     parcel_indices = np.argsort(atlas.settings["order_17networks"])
     parcel_names = np.array([*left_names, *right_names])[parcel_indices].tolist()
-    deep_names = _repeat_names_by_side(_STRUCTURES)
-    alphabetic_names = _repeat_names_by_side(sorted(_STRUCTURES))
+    deep_names = _list_names_by_side(_STRUCTURES)
+    alphabetic_names = _list_names_by_side(sorted(_STRUCTURES))
     order_description = "in the order of Schaefer's 17 networks"
     return [
         RowOrder(
@@ -469,7 +473,7 @@ def _list_orders_with_walls(
             "Medial_wall",
             *parcel_names[wall_index:],
         ]
-    deep_names = _repeat_names_by_side(_STRUCTURES)
+    deep_names = _list_names_by_side(_STRUCTURES)
     description = f"as {_ASEG_ORDER}, with a wall on each side"
     wall_orders = [RowOrder("walls", (*cortical_row_names, *deep_names), description)]
     for n_cerebellar_rows in _N_CEREBELLAR_ROWS:
@@ -489,7 +493,7 @@ def _list_orders_with_walls(
 # ---- the rows of one matrix ---------------------------------------------------------
 
 
-def name_rows(
+def choose_row_names(
     matrix_path: Path,
     weight_matrix: np.ndarray,
     atlas: Atlas,
@@ -521,7 +525,7 @@ def name_rows(
             if isinstance(row_name_source, str | Path)
             else row_name_source
         )
-        row_names = drop_background(row_names, n_rows)
+        row_names = drop_background_name(row_names, n_rows)
         order_note = f"rows named with {option_text('labels')}"
         check_one_name_per_row(matrix_path, n_rows, row_names, order_note)
         return RowNames(row_names, order_note, "names")
@@ -530,12 +534,14 @@ def name_rows(
         return RowNames(tuple(file_row_names), "read by name", "names")
     expected_order = None
     if row_order_name is not None and row_order_name != UNCHECKED_NAMES:
-        expected_order = _look_up_order(
+        expected_order = _get_named_row_order(
             matrix_path, weight_matrix, atlas, row_order_name
         )
-    names_by_list = find_lists_beside(matrix_path, n_rows)
+    names_by_list = find_row_names_by_list(matrix_path, n_rows)
     if names_by_list:
-        return _name_rows_by_lists(matrix_path, names_by_list, atlas, expected_order)
+        return _choose_row_names_by_lists(
+            matrix_path, names_by_list, atlas, expected_order
+        )
     if expected_order is not None:
         return RowNames(
             expected_order.names,
@@ -544,7 +550,9 @@ def name_rows(
             expected_order.adds_parts,
             expected_order.tool,
         )
-    return _name_rows_by_other_evidence(matrix_path, weight_matrix, atlas, comment_text)
+    return _choose_row_names_by_evidence(
+        matrix_path, weight_matrix, atlas, comment_text
+    )
 
 
 def unknown_order_message(
@@ -612,8 +620,8 @@ def unknown_order_message(
             "weights fit each order."
         )
     return (
-        f"{message}; its rows could be:{join_candidate_lines(candidate_lines)}"
-        f"{_describe_empty_walls(weight_matrix, atlas)}{advice_text}"
+        f"{message}; its rows could be:{candidate_lines_text(candidate_lines)}"
+        f"{_empty_walls_sentence(weight_matrix, atlas)}{advice_text}"
     )
 
 
@@ -623,7 +631,7 @@ def format_candidate_line(row_order: RowOrder, evidence_text: str) -> str:
     return f"{setting_text} ({row_order.description}): {evidence_text}"
 
 
-def join_candidate_lines(candidate_lines: Iterable[str]) -> str:
+def candidate_lines_text(candidate_lines: Iterable[str]) -> str:
     """Return lines of a message, one for each candidate, and the start of the next."""
     return (
         "".join(f"\n    {candidate_line}" for candidate_line in candidate_lines)
@@ -631,7 +639,7 @@ def join_candidate_lines(candidate_lines: Iterable[str]) -> str:
     )
 
 
-def _name_rows_by_lists(
+def _choose_row_names_by_lists(
     matrix_path: Path,
     names_by_list: Mapping[str, tuple[str, ...]],
     atlas: Atlas,
@@ -642,7 +650,7 @@ def _name_rows_by_lists(
     Raises where the lists contradict each other, or the order that was asked for.
     """
     regions_by_list = {
-        list_name: find_region_by_row(atlas, row_names)
+        list_name: find_region_index_by_row(atlas, row_names)
         for list_name, row_names in names_by_list.items()
     }
     if len({*regions_by_list.values()}) > 1:
@@ -653,7 +661,7 @@ def _name_rows_by_lists(
             path=matrix_path,
         )
     list_name, row_names = next(iter(names_by_list.items()))
-    if expected_order and regions_by_list[list_name] != find_region_by_row(
+    if expected_order and regions_by_list[list_name] != find_region_index_by_row(
         atlas, expected_order.names
     ):
         raise FileFormatError(
@@ -666,14 +674,14 @@ def _name_rows_by_lists(
     return RowNames(row_names, f"rows named by {list_name}", "names")
 
 
-def _name_rows_by_other_evidence(
+def _choose_row_names_by_evidence(
     matrix_path: Path, weight_matrix: np.ndarray, atlas: Atlas, comment_text: str
 ) -> RowNames:
     """Return the names of rows that neither a list nor the user names, if any."""
     n_rows = len(weight_matrix)
     tool_name = _find_tool_name(matrix_path, comment_text, atlas)
     # of all orders, since one of another tool may put the same regions into these rows
-    for row_order in row_orders(atlas):
+    for row_order in list_row_orders(atlas):
         if row_order.tool == tool_name and len(row_order.names) == n_rows:
             order_note = (
                 f"{row_order.note}, because its path or first line names this tool"
@@ -694,12 +702,12 @@ def _name_rows_by_other_evidence(
     return RowNames((), "", "")
 
 
-def _look_up_order(
+def _get_named_row_order(
     matrix_path: Path, weight_matrix: np.ndarray, atlas: Atlas, row_order_name: str
 ) -> RowOrder:
     """Return the order of this name for so many rows, or raise."""
     n_rows = len(weight_matrix)
-    for row_order in row_orders(atlas):
+    for row_order in list_row_orders(atlas):
         if row_order.tool == row_order_name and len(row_order.names) == n_rows:
             return row_order
     if row_order_name == "freesurfer" and n_rows >= _MIN_LABEL_NUMBER:
@@ -776,7 +784,7 @@ def _find_telling_row_index(possible_orders: Sequence[RowOrder]) -> int:
     )
 
 
-def _describe_empty_walls(weight_matrix: np.ndarray, atlas: Atlas) -> str:
+def _empty_walls_sentence(weight_matrix: np.ndarray, atlas: Atlas) -> str:
     """Return the sentence that rows are empty where an order has the medial walls.
 
     The cortex with a wall on each side and 14 structures has as many rows as MRtrix's

@@ -23,18 +23,18 @@ from brainlsap.data.flow import (
     LATER_VISIT,
     OTHER_CLASS,
     LeftOutScan,
-    describe_left_out,
     format_leave_out_advice,
-    match_exclusions,
+    make_left_out_notes,
+    match_excluded_scan_names,
     read_excluded_ids,
 )
 from brainlsap.data.load import load_cohort
 from brainlsap.data.participants import (
     UNLABELLED,
-    choose_baseline_visits,
+    choose_baseline_names,
     find_absent_class_faults,
     is_called_baseline,
-    note_unordered_classes,
+    make_unordered_class_notes,
     order_classes,
     refuse_continuous,
 )
@@ -100,25 +100,27 @@ def read_cohort_file(cohort_path: str | Path, **options: Any) -> Cohort:
     cohort = Cohort.load(cohort_path)
     _check_unchanged_options(cohort_path, cohort, new_options)
     if new_options.atlas:
-        cohort = _apply_atlas(cohort_path, cohort, new_options.atlas)
+        cohort = _make_cohort_with_atlas(cohort_path, cohort, new_options.atlas)
     if new_options.connectome is not None:
-        cohort = _drop_connectomes(cohort_path, cohort, new_options.connectome)
+        cohort = _make_cohort_without_connectomes(
+            cohort_path, cohort, new_options.connectome
+        )
     if new_options.feature is not None:
-        cohort = _select_features(cohort_path, cohort, new_options.feature)
+        cohort = _make_cohort_of_features(cohort_path, cohort, new_options.feature)
     excluded_scan_names = _find_excluded_scan_names(cohort, new_options.exclude)
     # Visits of people who are wholly excluded need no baseline.
-    excluded_person_ids = _find_excluded_people(cohort, excluded_scan_names)
+    excluded_person_ids = _find_excluded_person_ids(cohort, excluded_scan_names)
     excluded_person_scan_mask = cohort.table["participant"].isin(excluded_person_ids)
-    cohort = _exclude_scans(
+    cohort = _make_cohort_without_scans(
         cohort_path, cohort, {*cohort.table["scan"][excluded_person_scan_mask]}
     )
     if new_options.scans:
-        cohort = _select_scans(cohort_path, cohort, new_options.scans)
+        cohort = _make_cohort_of_scans(cohort_path, cohort, new_options.scans)
     # An excluded baseline is not replaced by a later visit, as in a folder.
-    cohort = _exclude_scans(cohort_path, cohort, excluded_scan_names)
+    cohort = _make_cohort_without_scans(cohort_path, cohort, excluded_scan_names)
     skip_faulty = bool(new_options.skip_faulty or cohort.reading_options.skip_faulty)
     if new_options.label is not None or new_options.classes is not None:
-        cohort = _select_labels(
+        cohort = _make_cohort_of_labels(
             cohort_path,
             cohort,
             new_options.label,
@@ -223,7 +225,7 @@ def _check_unchanged_options(
         )
 
 
-def _apply_atlas(
+def _make_cohort_with_atlas(
     cohort_path: str | Path, cohort: Cohort, atlas: str | Path | Atlas
 ) -> Cohort:
     """Return the cohort with the atlas asked for, which must have its regions."""
@@ -239,7 +241,7 @@ def _apply_atlas(
     return replace(cohort, atlas=expected_atlas)
 
 
-def _drop_connectomes(
+def _make_cohort_without_connectomes(
     cohort_path: str | Path, cohort: Cohort, connectome: Any
 ) -> Cohort:
     """Return the cohort without connectomes for "none"; refuse other ones."""
@@ -274,7 +276,7 @@ def _drop_connectomes(
     )
 
 
-def _select_features(
+def _make_cohort_of_features(
     cohort_path: str | Path, cohort: Cohort, feature: str | Sequence[str]
 ) -> Cohort:
     """Return the cohort with some of its features, in this order."""
@@ -314,7 +316,7 @@ def _find_excluded_scan_names(
     """Return the scans that an option excludes, also those that are left out by now."""
     excluded_ids = read_excluded_ids(exclude)
     return (
-        match_exclusions(excluded_ids, _list_scan_fates(cohort))
+        match_excluded_scan_names(excluded_ids, _list_scan_fates(cohort))
         if excluded_ids
         else set()
     )
@@ -343,7 +345,9 @@ def _list_left_out_scans(cohort: Cohort) -> list[LeftOutScan]:
     ]
 
 
-def _find_excluded_people(cohort: Cohort, excluded_scan_names: set[str]) -> set[str]:
+def _find_excluded_person_ids(
+    cohort: Cohort, excluded_scan_names: set[str]
+) -> set[str]:
     """Return the people of whom every scan is excluded."""
     scan_records = _list_scan_fates(cohort)
     return {scan_record.participant for scan_record in scan_records} - {
@@ -353,7 +357,7 @@ def _find_excluded_people(cohort: Cohort, excluded_scan_names: set[str]) -> set[
     }
 
 
-def _exclude_scans(
+def _make_cohort_without_scans(
     cohort_path: str | Path, cohort: Cohort, excluded_scan_names: set[str]
 ) -> Cohort:
     """Return the cohort without scans; also others of these names become excluded."""
@@ -373,7 +377,7 @@ def _exclude_scans(
     dropped_table.loc[excluded_row_mask, "fate"] = EXCLUDED
     dropped_table.loc[excluded_row_mask, "reason"] = ""
     cohort = replace(cohort, left_out=dropped_table)
-    return _update_notes(cohort)
+    return _make_cohort_with_notes(cohort)
 
 
 def _check_named_classes(cohort_path: str | Path, cohort: Cohort) -> None:
@@ -392,17 +396,19 @@ def _check_named_classes(cohort_path: str | Path, cohort: Cohort) -> None:
         )
 
 
-def leave_out_faulty(cohort: Cohort, fault_by_scan: Mapping[str, Finding]) -> Cohort:
+def make_cohort_without_faulty(
+    cohort: Cohort, fault_by_scan: Mapping[str, Finding]
+) -> Cohort:
     """Return the cohort without the scans that have a fault, which its notes list."""
     if not fault_by_scan:
         return cohort
     faulty_scan_mask = cohort.table["scan"].isin(fault_by_scan.keys()).to_numpy()
-    return _record_fault_reasons(
+    return _make_cohort_with_reasons(
         cohort.select(~faulty_scan_mask, fate=FAULTY), fault_by_scan
     )
 
 
-def _record_fault_reasons(
+def _make_cohort_with_reasons(
     cohort: Cohort, fault_by_scan: Mapping[str, Finding]
 ) -> Cohort:
     """Return the cohort with the faults of scans that it leaves out as reasons."""
@@ -415,21 +421,25 @@ def _record_fault_reasons(
             dropped_table["scan"], dropped_table["reason"], strict=True
         )
     ]
-    return _update_notes(replace(cohort, left_out=dropped_table.assign(reason=reasons)))
+    return _make_cohort_with_notes(
+        replace(cohort, left_out=dropped_table.assign(reason=reasons))
+    )
 
 
-def _update_notes(cohort: Cohort) -> Cohort:
+def _make_cohort_with_notes(cohort: Cohort) -> Cohort:
     """Return the cohort with notes on all who are excluded, or have faults."""
     other_findings = [
         finding
         for finding in make_findings(cohort.findings)
         if finding.severity != LEFT_OUT or finding.kind not in (EXCLUDED, FAULTY)
     ]
-    left_out_findings = describe_left_out(_list_left_out_scans(cohort))
+    left_out_findings = make_left_out_notes(_list_left_out_scans(cohort))
     return replace(cohort, findings=(*other_findings, *left_out_findings))
 
 
-def _select_scans(cohort_path: str | Path, cohort: Cohort, scans_option: str) -> Cohort:
+def _make_cohort_of_scans(
+    cohort_path: str | Path, cohort: Cohort, scans_option: str
+) -> Cohort:
     """Return the cohort of all scans, or of the baseline of every person."""
     check_choice("scans", scans_option, ("all", "baseline"))
     stored_scans_option = cohort.provenance.get("scans", "all")
@@ -451,7 +461,7 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scans_option: str) ->
         baseline_session_ids = session_ids[baseline_session_mask[session_ids.index]]
         baseline_session_ids = baseline_session_ids[
             baseline_session_ids.isin(
-                choose_baseline_visits([*baseline_session_ids], [*baseline_session_ids])
+                choose_baseline_names([*baseline_session_ids], [*baseline_session_ids])
             )
         ]
         if (
@@ -547,7 +557,7 @@ def _can_order_sessions(session_ids: Sequence[str]) -> bool:
     return len(digitless_names) == 1 and (not has_dates or all(year_matches))
 
 
-def _select_labels(
+def _make_cohort_of_labels(
     cohort_path: str | Path,
     cohort: Cohort,
     label: str | None,
@@ -630,7 +640,7 @@ def _select_labels(
             list_grouped_finding_texts(fault_findings),
             path=cohort_path,
         )
-    findings = _renew_order_notes(cohort, class_order if classes is None else ())
+    findings = _renew_order_findings(cohort, class_order if classes is None else ())
     if class_note:
         findings = (*findings, Finding(class_note, LEFT_OUT, kind=CLASSES))
     scan_table = scan_table.assign(label=label_texts)[class_scan_mask].reset_index(
@@ -651,22 +661,22 @@ def _select_labels(
         label_name=label_name,
         findings=findings,
     )
-    return _record_fault_reasons(selected_cohort, skipped_fault_by_scan)
+    return _make_cohort_with_reasons(selected_cohort, skipped_fault_by_scan)
 
 
-def _renew_order_notes(
+def _renew_order_findings(
     cohort: Cohort, unordered_classes: Sequence[str]
 ) -> tuple[Finding, ...]:
     """Return the findings, with the note on these instead of the saved classes."""
     saved_messages = [
-        finding.message for finding in note_unordered_classes(cohort.classes)
+        finding.message for finding in make_unordered_class_notes(cohort.classes)
     ]
     other_findings = [
         finding
         for finding in make_findings(cohort.findings)
         if finding.message not in saved_messages
     ]
-    return (*other_findings, *note_unordered_classes(unordered_classes))
+    return (*other_findings, *make_unordered_class_notes(unordered_classes))
 
 
 __all__ = ["get_label_series", "is_cohort_file", "read_cohort_file", "read_study"]

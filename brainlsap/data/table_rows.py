@@ -88,7 +88,7 @@ def read_text(text_path: str | Path) -> str:
     return file_text
 
 
-def sniff_delimiter(text_line: str) -> str | None:
+def find_line_delimiter(text_line: str) -> str | None:
     """Return the delimiter of the cells of a line, None for white space."""
     # A name in quotes may have commas.
     unquoted_line = re.sub(r'"[^"]*"', "", text_line)
@@ -97,7 +97,7 @@ def sniff_delimiter(text_line: str) -> str | None:
     )
 
 
-def split_cells(text_line: str, delimiter: str | None) -> list[str]:
+def split_line_cells(text_line: str, delimiter: str | None) -> list[str]:
     """Return the cells of a line without white space and quotes around them."""
     text_line = text_line if delimiter else " ".join(text_line.split())
     csv_reader = csv.reader(
@@ -134,32 +134,35 @@ def read_header_and_rows(
     delimiter = delimiter_match[1] if delimiter_match else first_row_delimiter
     candidate_rows = [
         TableRow(
-            i + 1, _split_header(text_lines[i].removeprefix("#").lstrip(" "), delimiter)
+            i + 1,
+            _split_column_names(text_lines[i].removeprefix("#").lstrip(" "), delimiter),
         )
         for i in comment_indices
         if delimiter_match or _may_have_delimiter(text_lines[i], delimiter)
     ]
-    first_row = TableRow(line_indices[0] + 1, _split_header(first_line, delimiter))
-    header_row = choose_header(
+    first_row = TableRow(
+        line_indices[0] + 1, _split_column_names(first_line, delimiter)
+    )
+    header_row = choose_header_row(
         table_path, candidate_rows, first_row, score_header, delimiter is not None
     )
     if header_row is first_row:
         line_indices = line_indices[1:]
     n_cells = len(header_row.cells)
     if delimiter is None or delimiter == "\t":
-        table_rows = _cut_lines(text_lines, line_indices, delimiter, n_cells)
+        table_rows = _cut_plain_table_rows(text_lines, line_indices, delimiter, n_cells)
     else:
         delimiter_pattern = re.escape(delimiter)
         if f"{delimiter} " not in text_lines[header_row.line_number - 1]:
             # A comma with a blank after it belongs to a sentence.
             delimiter_pattern += "(?! )"
-        table_rows = _cut_quoted_lines(
+        table_rows = _cut_quoted_table_rows(
             table_path, text_lines, line_indices, delimiter, n_cells, delimiter_pattern
         )
     table_rows = [
         table_row for table_row in table_rows if any(map(str.strip, table_row.cells))
     ]
-    header_row = _complete_header(
+    header_row = _complete_header_row(
         table_path, header_row, table_rows, text_lines, delimiter, score_header
     )
     comment_line_numbers = [
@@ -172,7 +175,7 @@ def read_header_and_rows(
 
 def _choose_delimiter(text_line: str) -> str | None:
     """Return the delimiter of a table by its first line, None for white space."""
-    delimiter = sniff_delimiter(text_line)
+    delimiter = find_line_delimiter(text_line)
     if delimiter is None and len(text_line.split()) == 1:
         # A table of one column; its cells may have blanks.
         return "\t"
@@ -181,7 +184,7 @@ def _choose_delimiter(text_line: str) -> str | None:
 
 def _may_have_delimiter(comment_text: str, delimiter: str | None) -> bool:
     """Return whether a comment could be a header with this delimiter."""
-    comment_delimiter = sniff_delimiter(comment_text)
+    comment_delimiter = find_line_delimiter(comment_text)
     if comment_delimiter is None and delimiter == "\t":
         return True
     return comment_delimiter == delimiter
@@ -208,17 +211,17 @@ def read_sheet_rows(table_path: str | Path, sheet_name: str = "") -> list[TableR
         for line_number, cell_values in enumerate(
             worksheet.iter_rows(values_only=True), start=1
         ):
-            cell_texts = [_format_cell(cell_value) for cell_value in cell_values]
+            cell_texts = [_sheet_cell_text(cell_value) for cell_value in cell_values]
             if any(cell_texts):
                 table_rows.append(TableRow(line_number, cell_texts))
     n_columns = max((len(table_row.cells) for table_row in table_rows), default=0)
     return [
-        table_row._replace(cells=_pad_cells(table_row.cells, n_columns))
+        table_row._replace(cells=_pad_row_cells(table_row.cells, n_columns))
         for table_row in table_rows
     ]
 
 
-def drop_titles(
+def drop_title_rows(
     table_rows: list[TableRow], score_header: HeaderScoreFunction
 ) -> list[TableRow]:
     """Return rows without titles: rows of one filled cell above the column names."""
@@ -238,7 +241,7 @@ def read_sheet_header_and_rows(
     table_path: str | Path, sheet_name: str, score_header: HeaderScoreFunction
 ) -> HeaderAndRows:
     """Divide a sheet of a workbook into header, rows and comments."""
-    table_rows = drop_titles(read_sheet_rows(table_path, sheet_name), score_header)
+    table_rows = drop_title_rows(read_sheet_rows(table_path, sheet_name), score_header)
     comment_rows = list(
         takewhile(lambda table_row: table_row.cells[0][:1] == "#", table_rows)
     )
@@ -254,7 +257,7 @@ def read_sheet_header_and_rows(
             candidate_rows.append(
                 TableRow(table_row.line_number, [first_cell, *table_row.cells[1:]])
             )
-    header_row = choose_header(
+    header_row = choose_header_row(
         table_path, candidate_rows, table_rows[0], score_header, True
     )
     if header_row is table_rows[0]:
@@ -267,7 +270,7 @@ def read_sheet_header_and_rows(
     return HeaderAndRows(header_row, table_rows, comment_line_numbers)
 
 
-def choose_header(
+def choose_header_row(
     table_path: str | Path,
     candidate_rows: Sequence[TableRow],
     first_row: TableRow,
@@ -321,7 +324,7 @@ def _make_empty_table_error(
     )
 
 
-def _split_header(header_line: str, delimiter: str | None) -> list[str]:
+def _split_column_names(header_line: str, delimiter: str | None) -> list[str]:
     """Return the column names of a line; quotation marks that do not fit are text."""
     try:
         cell_texts = _parse_quoted_cells(header_line, delimiter)
@@ -359,7 +362,7 @@ def _unquote(cell_text: str) -> str:
     return cell_text
 
 
-def _cut_lines(
+def _cut_plain_table_rows(
     text_lines: Sequence[str],
     line_indices: Iterable[int],
     delimiter: str | None,
@@ -371,14 +374,14 @@ def _cut_lines(
         text_line = text_lines[i]
         cell_texts = text_line.split(delimiter)
         if '"' in text_line:
-            cell_texts = _cut_line_with_quotes(
+            cell_texts = _cut_quoted_line_cells(
                 text_line, cell_texts, delimiter, n_cells
             )
         table_rows.append(TableRow(i + 1, cell_texts))
     return table_rows
 
 
-def _cut_line_with_quotes(
+def _cut_quoted_line_cells(
     text_line: str, plain_cells: list[str], delimiter: str | None, n_cells: int
 ) -> list[str]:
     """Choose the reading of a line that has as many cells as the header.
@@ -402,7 +405,7 @@ def _cut_line_with_quotes(
     return unquoted_cells
 
 
-def _cut_quoted_lines(
+def _cut_quoted_table_rows(
     table_path: str | Path,
     text_lines: Sequence[str],
     line_indices: Sequence[int],
@@ -427,7 +430,7 @@ def _cut_quoted_lines(
         try:
             cell_texts = _parse_quoted_cells(text_line, delimiter)
         except csv.Error:
-            cell_texts, n_lines = _parse_row_of_lines(
+            cell_texts, n_lines = _parse_cells_and_n_lines(
                 table_path, text_lines, i, delimiter
             )
             next_index = i + n_lines
@@ -439,7 +442,7 @@ def _cut_quoted_lines(
     return table_rows
 
 
-def _parse_row_of_lines(
+def _parse_cells_and_n_lines(
     table_path: str | Path,
     text_lines: Sequence[str],
     first_line_index: int,
@@ -500,7 +503,7 @@ def _refuse_swallowed_rows(
             )
 
 
-def _complete_header(
+def _complete_header_row(
     table_path: str | Path,
     header_row: TableRow,
     table_rows: Sequence[TableRow],
@@ -543,7 +546,7 @@ def _complete_header(
         text_lines[earlier_line_numbers[-1] - 1] if earlier_line_numbers else ""
     )
     is_quote_open = previous_line.count('"') % 2 == 1
-    advice = _explain_cell_count(
+    advice = _cell_count_reason(
         table_row,
         text_lines[table_row.line_number - 1],
         delimiter,
@@ -562,7 +565,7 @@ def _complete_header(
         else ""
     )
     raise FileFormatError(
-        f"line {table_row.line_number} has {_describe_cell_count(table_row.cells)}; "
+        f"line {table_row.line_number} has {_cell_count_text(table_row.cells)}; "
         f"expected {n_cells}, as in the header (line {header_row.line_number}). "
         f"{wrong_rows_text}{advice}",
         path=table_path,
@@ -608,11 +611,11 @@ def _are_row_names(
     return are_numbered_from_1 or score_header(header_row.cells) == 0
 
 
-def _describe_cell_count(cell_texts: Sequence[str]) -> str:
+def _cell_count_text(cell_texts: Sequence[str]) -> str:
     return "1 cell" if len(cell_texts) == 1 else f"{len(cell_texts)} cells"
 
 
-def _explain_cell_count(
+def _cell_count_reason(
     table_row: TableRow,
     text_line: str,
     delimiter: str | None,
@@ -688,7 +691,7 @@ def _refuse_undivided_header(
             )
 
 
-def _pad_cells(cell_texts: list[str], n_cells: int) -> list[str]:
+def _pad_row_cells(cell_texts: list[str], n_cells: int) -> list[str]:
     return cell_texts + [""] * (n_cells - len(cell_texts))
 
 
@@ -696,7 +699,7 @@ def _count_filled_cells(table_row: TableRow) -> int:
     return sum(map(bool, table_row.cells))
 
 
-def _format_cell(cell_value: object) -> str:
+def _sheet_cell_text(cell_value: object) -> str:
     """Return a cell of a sheet as text; 70.0 is 70, a day has no time."""
     if cell_value is None:
         return ""

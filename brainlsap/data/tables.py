@@ -14,7 +14,7 @@ import pandas as pd
 from brainlsap.data.table_rows import (
     HeaderAndRows,
     TableRow,
-    drop_titles,
+    drop_title_rows,
     read_header_and_rows,
     read_sheet_header_and_rows,
     read_sheet_rows,
@@ -140,7 +140,7 @@ def read_lines(table_path: str | Path) -> list[str]:
     `read_table`.
     """
     if Path(table_path).suffix.lower() == ".xlsx":
-        table_rows = drop_titles(read_sheet_rows(table_path), _score_header)
+        table_rows = drop_title_rows(read_sheet_rows(table_path), _score_header)
         return ["\t".join(table_row.cells) for table_row in table_rows]
     return [
         text_line
@@ -183,7 +183,7 @@ def read_table(table_path: str | Path, sheet_name: str = "") -> pd.DataFrame:
     ...     read_table(path).iloc[0].tolist()
     ['sub-01', None]
     """
-    return pd.DataFrame(read_columns(table_path, sheet_name), dtype=object)
+    return pd.DataFrame(read_table_columns(table_path, sheet_name), dtype=object)
 
 
 # By column and row, words such as `None` and `NA` that count as missing.
@@ -208,7 +208,7 @@ class TableColumns(dict[str, list[str | None]]):
     missing_words: MissingWords
 
 
-def read_columns(table_path: str | Path, sheet_name: str = "") -> TableColumns:
+def read_table_columns(table_path: str | Path, sheet_name: str = "") -> TableColumns:
     """Return the cells of a table by column name, as `read_table` does."""
     if Path(table_path).suffix.lower() == ".xlsx":
         header_and_rows = read_sheet_header_and_rows(
@@ -217,7 +217,7 @@ def read_columns(table_path: str | Path, sheet_name: str = "") -> TableColumns:
     else:
         header_and_rows = read_header_and_rows(table_path, _score_header)
     _check_marked_rows(table_path, header_and_rows)
-    column_names, cell_columns = _drop_empty_columns(header_and_rows)
+    column_names, cell_columns = _list_filled_names_and_cells(header_and_rows)
     repeated_column_names = sorted(
         {
             column_name
@@ -243,7 +243,9 @@ def read_columns(table_path: str | Path, sheet_name: str = "") -> TableColumns:
     cells_by_column.comment_line_numbers = header_and_rows.comment_line_numbers
     missing_words_by_column: dict[str, dict[int, str]] = {}
     for column_name, column_cells in zip(column_names, cell_columns, strict=True):
-        cell_texts = [_missing_to_none(cell_text.strip()) for cell_text in column_cells]
+        cell_texts = [
+            _get_known_cell_text(cell_text.strip()) for cell_text in column_cells
+        ]
         cells_by_column[column_name] = cell_texts
         missing_word_by_row = {
             row_index: column_cells[row_index].strip()
@@ -268,7 +270,7 @@ def split_rows_by_visit(cells_by_column: TableColumns) -> TableColumns:
     """
     id_column_name = find_column_name(cells_by_column, _UKBIOBANK_IDS)
     has_visits = find_column_name(cells_by_column, SESSION_COLUMNS) is not None
-    column_mapping_by_field = _group_columns_by_field(cells_by_column)
+    column_mapping_by_field = _make_column_by_field_instance(cells_by_column)
     column_by_instance_dicts = [
         column_name_by_instance
         for column_name_by_instance in column_mapping_by_field.values()
@@ -322,7 +324,9 @@ def split_rows_by_visit(cells_by_column: TableColumns) -> TableColumns:
     return visit_table
 
 
-def _group_columns_by_field(column_names: Iterable[str]) -> dict[str, dict[int, str]]:
+def _make_column_by_field_instance(
+    column_names: Iterable[str],
+) -> dict[str, dict[int, str]]:
     """Return the column of every instance by the name that a field is given.
 
     A column that names no instance is as one of instance 0.
@@ -387,7 +391,7 @@ def _find_column_at_visit(
     )
 
 
-def _missing_to_none(cell_text: str) -> str | None:
+def _get_known_cell_text(cell_text: str) -> str | None:
     """Return a cell, None if it counts as missing."""
     is_missing = (
         len(cell_text) <= _MAX_MISSING_LENGTH and cell_text.lower() in MISSING_CELLS
@@ -475,7 +479,7 @@ def _check_marked_rows(table_path: str | Path, header_and_rows: HeaderAndRows) -
         )
 
 
-def _drop_empty_columns(
+def _list_filled_names_and_cells(
     header_and_rows: HeaderAndRows,
 ) -> tuple[list[str], list[Sequence[str]]]:
     """Return names and cells of columns, without those of no name and no cell.
@@ -567,7 +571,7 @@ def write_dataset_description(
         partial_path.write_text(json_text, encoding="utf-8")
 
 
-def parse_numbers(
+def parse_number_array(
     table_path: str | Path,
     table: pd.DataFrame | np.ndarray,
     column_names: Sequence[str] = (),
@@ -605,7 +609,7 @@ def parse_numbers(
             "save it with to_csv, which writes decimal points."
         )
     raise FileFormatError(
-        f"{problem_text}.{advise_on_number_cells(cell_array[wrong_cell_mask])}{conversion_advice}",
+        f"{problem_text}.{number_cell_advice(cell_array[wrong_cell_mask])}{conversion_advice}",
         path=table_path,
         kind="not numbers",
         values={"cells": tuple(cell_array[wrong_cell_mask])},
@@ -646,7 +650,7 @@ def has_decimal_comma(cell_text: str) -> bool:
     )
 
 
-def advise_on_number_cells(faulty_cell_texts: Iterable[str]) -> str:
+def number_cell_advice(faulty_cell_texts: Iterable[str]) -> str:
     """Return advice on how to write cells that should be numbers, or nothing."""
     cell_texts = [str(cell_value).strip() for cell_value in faulty_cell_texts]
     if any(map(is_formula_error, cell_texts)):

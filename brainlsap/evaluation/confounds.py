@@ -16,11 +16,11 @@ from brainlsap.data.covariates import (
     KEY_COLUMNS,
     find_acquisition_kind,
     find_covariate_kind,
+    find_known_sex_by_spelling,
     find_spelling_faults,
     find_wrong_number_faults,
     is_categorical_covariate,
-    match_sex_spellings,
-    to_group_texts,
+    to_group_text_series,
 )
 from brainlsap.exceptions import ParameterError
 from brainlsap.text import count_text, join_with_and, join_with_commas, option_text
@@ -158,7 +158,7 @@ class Deconfounder(BaseEstimator):
             )
         for covariate_name in self.preserved_covariates(table):
             check_column_values(table, find_covariate_column(table, covariate_name))
-        site_series = to_group_texts(table[site_column_name])
+        site_series = to_group_text_series(table[site_column_name])
         if site_series.isna().any():
             raise ParameterError(
                 f"{count_text(site_series.isna().sum(), 'scan', 'have')} no value of "
@@ -243,9 +243,11 @@ class Deconfounder(BaseEstimator):
         column_name = find_covariate_column(train_scan_table, covariate_name)
         if not is_categorical_covariate(column_name, train_scan_table[column_name]):
             return
-        training_group_names = {*to_group_texts(train_scan_table[column_name]).dropna()}
+        training_group_names = {
+            *to_group_text_series(train_scan_table[column_name]).dropna()
+        }
         reference_group_names = {
-            *to_group_texts(reference_scan_table[column_name]).dropna()
+            *to_group_text_series(reference_scan_table[column_name]).dropna()
         }
         absent_group_names = sorted(training_group_names - reference_group_names)
         if absent_group_names:
@@ -555,7 +557,7 @@ def list_step_phrases(value_by_option: Mapping[str, Any]) -> list[str]:
 
 def _make_group_labels(covariate_series: pd.Series) -> np.ndarray:
     """Return the group of each scan as text; missing ones are `_UNKNOWN`."""
-    return to_group_texts(covariate_series).fillna(_UNKNOWN).to_numpy(object)
+    return to_group_text_series(covariate_series).fillna(_UNKNOWN).to_numpy(object)
 
 
 def _spell_group_labels_as_trained(
@@ -566,7 +568,7 @@ def _spell_group_labels_as_trained(
     """Return groups in which words for a sex are those of the training."""
     if find_covariate_kind(covariate_name) != "sex":
         return group_label_array
-    trained_spelling_by_label = match_sex_spellings(
+    trained_spelling_by_label = find_known_sex_by_spelling(
         {*group_label_array}, [*trained_group_names]
     )
     return np.array(
@@ -1083,7 +1085,7 @@ def check_column_values(table: pd.DataFrame, column_name: str) -> None:
         text_values.empty and is_categorical_covariate(column_name, known_value_series)
     )
     if has_codes:
-        text_values = to_group_texts(known_value_series)
+        text_values = to_group_text_series(known_value_series)
     n_distinct_texts = text_values.nunique()
     n_people = table["participant"].nunique()
     n_distinct_numbers = known_value_series.drop(text_values.index).nunique()

@@ -24,9 +24,9 @@ from brainlsap.data.covariates import (
     find_acquisition_kind,
     find_covariate_kind,
     is_categorical_covariate,
-    to_group_texts,
+    to_group_text_series,
 )
-from brainlsap.data.quality import MIN_SCANS, describe_odd_units
+from brainlsap.data.quality import MIN_SCANS, list_odd_unit_texts
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.splits import Split, find_session_ids_and_n_people
@@ -353,7 +353,7 @@ def audit(
         *_iter_scale_findings(cohort, adjusted_column_names),
         *(
             _make_finding(CheckKey.UNUSUAL_UNIT, unit_text)
-            for unit_text in describe_odd_units(cohort)
+            for unit_text in list_odd_unit_texts(cohort)
         ),
         *_iter_missing_covariate_findings(cohort),
         *_iter_predictive_column_findings(
@@ -1018,7 +1018,7 @@ def _iter_tested_columns(cohort: Cohort) -> Iterator[TestedColumn]:
         if is_numeric and not is_categorical_covariate(column_name, number_series):
             covariate_series = number_series  # words among the numbers count as missing
         else:
-            covariate_series = to_group_texts(covariate_series)
+            covariate_series = to_group_text_series(covariate_series)
         if covariate_kind in TESTED_COVARIATES:
             yield TestedColumn(
                 f"{column_name} alone", covariate_series, covariate_name=column_name

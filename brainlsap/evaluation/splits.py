@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from brainlsap.data.covariates import to_group_texts
+from brainlsap.data.covariates import to_group_text_series
 from brainlsap.data.tables import read_table
 from brainlsap.exceptions import FileFormatError, SplitError
 from brainlsap.text import count_text, join_with_and, option_text
@@ -345,7 +345,9 @@ def leave_one_out_splits(
     SplitError
         If a site is missing, there is only one, or nobody is left to train on.
     """
-    site_series = to_group_texts(pd.Series(np.asarray(group_column, dtype=object)))
+    site_series = to_group_text_series(
+        pd.Series(np.asarray(group_column, dtype=object))
+    )
     groups = np.asarray(groups)
     site_names = sorted(site_series.dropna().unique(), key=str)
     if site_series.isna().any() or len(site_names) < 2:

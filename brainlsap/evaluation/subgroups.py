@@ -28,9 +28,9 @@ from brainlsap.data.cohort import Cohort
 from brainlsap.data.covariates import (
     KEY_COLUMNS,
     find_acquisition_kind,
+    find_known_sex_by_spelling,
     is_categorical_covariate,
-    match_sex_spellings,
-    to_group_texts,
+    to_group_text_series,
 )
 from brainlsap.evaluation.comparison import NORMAL_QUANTILE
 from brainlsap.evaluation.confounds import find_covariate_column
@@ -100,7 +100,9 @@ def make_case_mix(cohort: Cohort) -> CaseMix:
                 pd.to_numeric(covariate_series, errors="coerce")
             )
         elif covariate_kind in COUNTED_KINDS and covariate_kind not in counts_by_kind:
-            category_by_person = to_group_texts(covariate_series).dropna().astype(str)
+            category_by_person = (
+                to_group_text_series(covariate_series).dropna().astype(str)
+            )
             counts_by_kind[covariate_kind] = {
                 str(k): int(n) for k, n in category_by_person.value_counts().items()
             }
@@ -287,7 +289,9 @@ def _count_sexes_as_trained(
     n_test_by_category: Mapping[str, int], n_training_by_category: Mapping[str, int]
 ) -> Mapping[str, int]:
     """Return the counts of the test people in the spellings of the training."""
-    spelling_by_sex = match_sex_spellings(n_test_by_category, n_training_by_category)
+    spelling_by_sex = find_known_sex_by_spelling(
+        n_test_by_category, n_training_by_category
+    )
     n_people_by_sex = Counter[str]()
     for sex, n_people in n_test_by_category.items():
         n_people_by_sex[spelling_by_sex.get(sex, sex)] += n_people
@@ -475,7 +479,7 @@ def make_group_by_person_series(table: pd.DataFrame, column_name: str) -> pd.Ser
     if not len(value_by_person) or is_categorical_covariate(
         column_name, table[column_name]
     ):
-        return to_group_texts(value_by_person).astype("category")
+        return to_group_text_series(value_by_person).astype("category")
     numeric_values = pd.to_numeric(value_by_person)
     cut_points = [
         float(f"{cut_point:.3g}")

@@ -27,12 +27,12 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.find_files import (
     ScanIdentity,
     StudyFiles,
-    choose_file,
+    choose_file_path,
     make_visit_sort_key,
     read_scan_rows,
 )
 from brainlsap.data.id_columns import UserColumns
-from brainlsap.data.participants import people_files
+from brainlsap.data.participants import list_people_table_paths
 from brainlsap.data.tables import write_dataset_description
 from brainlsap.exceptions import (
     BrainlsapError,
@@ -199,7 +199,7 @@ def build_study(
     check_writable(out)
     study_key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
     _check_output_of_study(out, folder, study_key)
-    people_paths = people_files(folder)
+    people_paths = list_people_table_paths(folder)
     participant_ids = list[str]()
     if people_paths:
         people_scan_rows = read_scan_rows(
@@ -594,7 +594,7 @@ def _choose_path_by_parameter(
         name_pattern = f"*{atlas.name.lower()}*"
         default_patterns = atlas.settings.get("image_patterns", (name_pattern,))
     command_flag = f"--{parameter_name.replace('_', '-')}"
-    image_path = choose_file(
+    image_path = choose_file_path(
         candidate_paths,
         default_patterns,
         parameter_name,

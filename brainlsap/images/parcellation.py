@@ -35,7 +35,7 @@ from brainlsap.atlas.region_names import (
 )
 from brainlsap.data.connectomes import MAX_ABSENT_REGIONS
 from brainlsap.data.region_lists import RegionList, is_background, read_region_list
-from brainlsap.data.row_order import list_fitting_orders, row_orders
+from brainlsap.data.row_order import list_fitting_orders, list_row_orders
 from brainlsap.data.tables import SIDE_COLUMNS, find_region_column, write_tsv
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.files import check_new_folder, fill_folder
@@ -440,7 +440,7 @@ def recognize_label_names(
     # An atlas made from an image has that image's labels, and no others.
     if atlas.folder and (atlas.folder / "parcellation.nii.gz").is_file():
         return None
-    for row_order in row_orders(atlas):
+    for row_order in list_row_orders(atlas):
         name_by_label = dict(enumerate(row_order.names, start=1))
         if row_order.tool in ("atlas", "mrtrix") and list(used_label_numbers) == list(
             name_by_label

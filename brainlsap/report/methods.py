@@ -12,7 +12,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from brainlsap.data.flow import USED_FOR_TRAINING
-from brainlsap.data.reading_options import list_changed_options
+from brainlsap.data.reading_options import get_changed_value_by_option
 from brainlsap.evaluation import (
     ConnectomeGain,
     Evaluation,
@@ -247,7 +247,7 @@ def _render_external_paragraphs(evaluation: Evaluation) -> list[str]:
 
 def _list_changed_option_texts(evaluation: Evaluation) -> list[str]:
     """Return the options of reading that the fit fixed, if not the default."""
-    changed_value_by_option = list_changed_options(
+    changed_value_by_option = get_changed_value_by_option(
         evaluation.cohort.reading_options,
         list_settings_option_names("reading", stored_model=["fixed"]),
     )

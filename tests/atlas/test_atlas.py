@@ -13,7 +13,7 @@ from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import REGION_COLUMNS, read_annotation
 from brainlsap.atlas.atlas_files import AtlasSettings
 from brainlsap.atlas.region_names import is_non_region_name
-from brainlsap.data.row_order import row_orders
+from brainlsap.data.row_order import list_row_orders
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from tests.conftest import raises_kind
 
@@ -373,7 +373,9 @@ def test_the_wall_has_the_position_that_the_annotation_gives(atlas):
 
 def test_the_walls_are_the_rows_of_matrices_that_keep_them(atlas):
     wall_orders = [
-        row_order for row_order in row_orders(atlas) if "Medial_wall" in row_order.names
+        row_order
+        for row_order in list_row_orders(atlas)
+        if "Medial_wall" in row_order.names
     ]
     if "wall" not in atlas.settings:
         assert "walls" not in atlas.settings

@@ -27,10 +27,10 @@ def test_a_sound_folder(study, tiny):
         "connectomes were read for 7 of 7 scans",
         *(f"{name} was read for 7 of 7 scans" for name in ("fdg", "strength")),
     )
-    assert check.count_lines == (*people, *read)
+    assert check.count_texts == (*people, *read)
     assert "connectomes: read by name (7 of 7 scans)" in check.notes
     assert check.cohort.n_scans == 7
-    assert check_cohort(check.cohort).count_lines == check.count_lines
+    assert check_cohort(check.cohort).count_texts == check.count_texts
     text = check.text()
     assert text.startswith(f"{study}\nFound:\n  5 people, 7 scans\n")
     assert text.endswith("No faults: the cohort can be loaded.\n")
@@ -49,7 +49,7 @@ def test_every_fault_is_listed_beside_what_was_found(study, tiny):
     assert check.cohort is None
     assert len(check.faults) == 3
     assert "sub-01_ses-M00: the connectome is missing" in check.faults[0]
-    assert check.count_lines[3:5] == (
+    assert check.count_texts[3:5] == (
         "connectomes were read for 5 of 7 scans",
         "fdg was read for 6 of 7 scans",
     )
@@ -75,7 +75,7 @@ def test_nothing_can_be_said_without_people(tmp_path, study, tiny):
     assert check.faults == (
         f"{tmp_path / 'nowhere'}: the folder does not exist. Check the path",
     )
-    assert check.count_lines == ()
+    assert check.count_texts == ()
     (study / "participants.tsv").write_text("participant_id\tdiagnosis\n..\tCN\n")
     check = check_cohort(study, tiny)
     assert "in every row" in check.faults[0]

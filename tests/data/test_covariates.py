@@ -11,7 +11,7 @@ from brainlsap.data.covariates import (
     find_covariate_kind,
     find_wrong_number_faults,
     is_categorical_covariate,
-    note_unusual_values,
+    make_unusual_value_notes,
 )
 from brainlsap.exceptions import CohortError
 from brainlsap.findings import list_grouped_finding_texts
@@ -184,14 +184,14 @@ def test_ages_far_from_others_and_unknown_sexes_are_noted():
             "sex": ["F", "M"] * 4 + ["X", None],
         }
     )
-    age_note, sex_note = note_unusual_values(table)
+    age_note, sex_note = make_unusual_value_notes(table)
     assert (age_note.scan, age_note.got) == ("s8", "7.1")
     assert "61 to 84" in age_note.message
     assert "'X' (1)" in sex_note.message
-    assert note_unusual_values(table[:8]) == []
+    assert make_unusual_value_notes(table[:8]) == []
     # An impossible age is a fault and no note as well.
     impossible_ages = table.assign(age=table["age"].replace(7.1, 710))
-    assert [note.message for note in note_unusual_values(impossible_ages)] == [
+    assert [note.message for note in make_unusual_value_notes(impossible_ages)] == [
         sex_note.message
     ]
     assert [

@@ -105,7 +105,7 @@ def test_a_connectome_is_known_by_its_name(write, tmp_path, tiny, end):
     write("sub-01/dwi/sub-01_connectivity.json", "")
     write("sub-01/dwi/other.csv", "")
     files = StudyFiles(tmp_path)
-    assert files.find_connectome(scan_of(files), tiny).name == name
+    assert files.find_connectome_source(scan_of(files), tiny).name == name
 
 
 def test_the_atlas_chooses_between_connectomes(write, tmp_path, tiny):
@@ -113,16 +113,16 @@ def test_the_atlas_chooses_between_connectomes(write, tmp_path, tiny):
         write(f"sub-01/atlas-{word.split('_')[0]}_connectivity.csv", "")
     files = StudyFiles(tmp_path)
     scan = scan_of(files)
-    desikan = files.find_connectome(scan, load_atlas("desikan82"))
+    desikan = files.find_connectome_source(scan, load_atlas("desikan82"))
     assert desikan.name == "atlas-desikan_connectivity.csv"
     with refused(r"2 files could be the connectome; got .*a2009s"):
-        files.find_connectome(scan, load_atlas("destrieux160"))
+        files.find_connectome_source(scan, load_atlas("destrieux160"))
     with refused(r"4 files .* Choose one with --pattern .* pattern=\{'connectome'"):
-        files.find_connectome(scan, tiny)
+        files.find_connectome_source(scan, tiny)
     for pattern in ("*schaefer*", "sub-01/*schaefer*"):
         files = StudyFiles(tmp_path, pattern=pattern)
-        assert "schaefer" in files.find_connectome(scan, tiny).name
-        assert files.find_connectome(scan._replace(files=()), tiny) is None
+        assert "schaefer" in files.find_connectome_source(scan, tiny).name
+        assert files.find_connectome_source(scan._replace(files=()), tiny) is None
 
 
 def test_files_of_one_name_are_chosen_by_the_folders_that_the_advice_names(study, tiny):
@@ -155,14 +155,14 @@ def test_of_several_files_in_one_folder_the_advice_decides(
         write(f"connectomes/{name}", "")
     files = StudyFiles(tmp_path, ["P1"])
     with pytest.raises(CohortError) as error:
-        files.find_connectome(scan_of(files, "P1"), tiny)
+        files.find_connectome_source(scan_of(files, "P1"), tiny)
     patterns = re.findall(r"--pattern '([^']*)'", str(error.value))
     assert len(patterns) == (2 if chosen else 0)
     if chosen is None:
         assert "Delete all but one of the files" in str(error.value)
         return
     files = StudyFiles(tmp_path, ["P1"], pattern=patterns[1])
-    assert files.find_connectome(scan_of(files, "P1"), tiny).name == chosen
+    assert files.find_connectome_source(scan_of(files, "P1"), tiny).name == chosen
 
 
 def test_a_pattern_of_a_feature_is_advised_as_a_config_file_takes_it(
@@ -193,7 +193,7 @@ def test_tables_of_regions(write, tmp_path, tiny):
 
     def regions(feature, **options):
         files = StudyFiles(tmp_path, **options)
-        path = files.find_region_table(scan_of(files), feature, tiny)
+        path = files.find_region_table_path(scan_of(files), feature, tiny)
         return path and path.name
 
     assert "18FFDG" in regions("fdg")
@@ -221,9 +221,9 @@ def test_a_table_of_another_tracer_is_refused(write, tmp_path, tiny, name, featu
     write(f"sub-01/pet/{name}", "")
     files = StudyFiles(tmp_path)
     for asked in ("fdg", "amyloid", "tau"):
-        path = files.find_region_table(scan_of(files), asked, tiny)
+        path = files.find_region_table_path(scan_of(files), asked, tiny)
         assert (path is not None) == (asked == feature)
-    assert files.find_region_table(scan_of(files), "suvr", tiny) is not None
+    assert files.find_region_table_path(scan_of(files), "suvr", tiny) is not None
 
 
 def test_freesurfer_subjects(write, tmp_path):

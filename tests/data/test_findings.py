@@ -49,7 +49,7 @@ def test_reworded_messages_are_grouped_and_suggested_alike(study, tiny, monkeypa
     suggestions = suggest_options(check, options)
     reword_errors(monkeypatch, "read_connectome")
     reworded = check_cohort(study, **options)
-    assert (reworded.count_lines, reworded.notes) == (check.count_lines, check.notes)
+    assert (reworded.count_texts, reworded.notes) == (check.count_texts, check.notes)
     assert suggest_options(reworded, options) == suggestions
     places = [[item.place for item in one.findings] for one in (check, reworded)]
     assert places[0] == places[1]

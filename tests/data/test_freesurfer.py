@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from brainlsap.atlas import load_atlas
-from brainlsap.data.features import read_stats
+from brainlsap.data.features import read_stats_values_and_notes
 from brainlsap.data.measures import get_measure_properties
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from tests.conftest import raises_kind
@@ -22,7 +22,9 @@ def subject(tmp_path):
 
 
 def read(subject, feature="thickness", atlas=DESIKAN, subcortex="absent"):
-    return read_stats(subject, atlas, get_measure_properties(feature), subcortex)[0]
+    return read_stats_values_and_notes(
+        subject, atlas, get_measure_properties(feature), subcortex
+    )[0]
 
 
 def edit(path, change):
@@ -155,7 +157,9 @@ def test_real_stats_of_both_name_styles(shared, person, atlas):
 def test_vertices_are_averaged_plainly(tmp_path, atlas):
     means = formats.write_vertices(tmp_path, atlas)
     formats.write_vertices(tmp_path, atlas, "curv")
-    values, notes = read_stats(tmp_path, atlas, get_measure_properties("thickness"))
+    values, notes = read_stats_values_and_notes(
+        tmp_path, atlas, get_measure_properties("thickness")
+    )
     np.testing.assert_allclose(values, means, atol=5e-7)
     assert notes == ("thickness: a region has the plain mean over its vertices",)
     assert np.isfinite(read(tmp_path, "curv", atlas)[atlas.cortex]).all()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brainlsap.adni.convert import MODALITIES, find_modality, find_tracer_entity
+from brainlsap.adni.convert import MODALITIES, find_modality_name, find_tracer_entity
 from brainlsap.data import TRACERS, measures, region_tables
 from brainlsap.data.covariates import find_covariate_kind
 from brainlsap.data.find_files import StudyFiles
@@ -13,12 +13,12 @@ from brainlsap.data.measures import (
     Tracer,
     _add_generic_tracers,
     _find_entity_meanings,
-    describe_wrong_tracer,
     find_longest_tracer,
-    find_measures_of_file,
+    find_measure_names_of_file,
     find_tracers,
     find_tracers_of_file,
     get_measure_properties,
+    wrong_tracer_text,
 )
 from brainlsap.options import OPTIONS
 from brainlsap.report.tables import FEATURE_TITLES
@@ -38,7 +38,7 @@ def test_every_tracer_is_found_by_each_of_its_entities(tracer):
     for entity in tracer.entities:
         assert {found.name for found in find_tracers(f"[18F]{entity}")} == {tracer.name}
         assert find_longest_tracer(f"Coreg_{entity}_Avg") == tracer
-        assert find_modality(f"Coreg {entity}", {}) == tracer.feature
+        assert find_modality_name(f"Coreg {entity}", {}) == tracer.feature
         assert (
             find_tracer_entity(f"Coreg {entity}", tracer.feature) == tracer.entities[0]
         )
@@ -52,8 +52,8 @@ def test_every_tracer_is_found_where_it_is_glued_to_the_name_of_a_file(tracer):
             for name in (f"UCBERKELEY{entity}_8mm_02_17_23.csv", f"x{entity}PVC.csv"):
                 assert find_tracers_of_file(name) == {tracer}
                 other = {"fdg": "tau"}.get(tracer.feature, "fdg")
-                assert describe_wrong_tracer(name, other) == tracer.name
-                assert describe_wrong_tracer(name, tracer.feature) is None
+                assert wrong_tracer_text(name, other) == tracer.name
+                assert wrong_tracer_text(name, tracer.feature) is None
 
 
 def test_every_measure_of_tracers_has_one_title():
@@ -80,18 +80,18 @@ def test_the_start_of_a_longer_word_is_no_tracer():
 
 def test_short_names_are_found_beside_known_words_only():
     names = ("UCBERKELEYTAU.csv", "UCBERKELEY_TAUPVC_6MM.csv", "TauSUVR.csv")
-    assert [find_measures_of_file(name) for name in names] == 3 * [{"tau"}]
-    assert find_measures_of_file("UCBERKELEYAMY_6MM.csv") == {"amyloid"}
-    assert find_measures_of_file("surfaceArea.csv") == {"area"}
-    assert find_measures_of_file("amyloid_hippocampus.csv") == {"amyloid"}
-    assert find_measures_of_file("thicknessstd.csv") == {"other"}
+    assert [find_measure_names_of_file(name) for name in names] == 3 * [{"tau"}]
+    assert find_measure_names_of_file("UCBERKELEYAMY_6MM.csv") == {"amyloid"}
+    assert find_measure_names_of_file("surfaceArea.csv") == {"area"}
+    assert find_measure_names_of_file("amyloid_hippocampus.csv") == {"amyloid"}
+    assert find_measure_names_of_file("thicknessstd.csv") == {"other"}
     for name in (
         "restaurant.csv",
         "sheet807.csv",
         "sub-TAU01_tacs.tsv",
         "hippo_amy.csv",
     ):
-        assert not find_measures_of_file(name)
+        assert not find_measure_names_of_file(name)
 
 
 @pytest.mark.parametrize("feature", PET_FEATURES)
@@ -171,11 +171,11 @@ def test_files_of_two_tracers_of_a_measure_are_ambiguous(write, tmp_path, tiny):
     write("sub-01/pet/sub-01_trc-11CPIB_regions.tsv", "")
     write("sub-01/pet/sub-01_desc-amyloid_regions.tsv", "")
     files = StudyFiles(tmp_path)
-    assert "PIB" in files.find_region_table(scan_of(files), "amyloid", tiny).name
+    assert "PIB" in files.find_region_table_path(scan_of(files), "amyloid", tiny).name
     write("sub-01/pet/sub-01_trc-18FAV45_regions.tsv", "")
     files = StudyFiles(tmp_path)
     with refused("2 files could be the amyloid"):
-        files.find_region_table(scan_of(files), "amyloid", tiny)
+        files.find_region_table_path(scan_of(files), "amyloid", tiny)
 
 
 def test_reference_regions_and_usual_medians_are_those_of_the_tracer(monkeypatch):

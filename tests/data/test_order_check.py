@@ -341,9 +341,9 @@ def test_ranks_are_those_of_pandas(share_missing):
     weights[rng.random(weights.shape) < share_missing] = np.nan
     values = weights[np.isfinite(weights)]
     assert len(np.unique(values)) < len(values)  # equal values share a rank
-    ranks = order_check._rank_values(values)
+    ranks = order_check._compute_ranks(values)
     np.testing.assert_array_equal(ranks, pd.Series(values).rank())
     for matrix in (weights, weights.T):
-        ranks = order_check._rank_values_in_rows(matrix.diagonal(), matrix)
+        ranks = order_check._compute_rank_by_row(matrix.diagonal(), matrix)
         expected_ranks = pd.DataFrame(matrix).rank(axis=1).to_numpy().diagonal()
         np.testing.assert_array_equal(ranks, expected_ranks)

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from brainlsap.data import features, load_cohort, order_classes, participants
-from brainlsap.data.load import open_study
-from brainlsap.data.participants import list_people
+from brainlsap.data.load import open_scans_and_sources
+from brainlsap.data.participants import list_facts_and_findings
 from brainlsap.data.reading_options import DEFAULT_OPTIONS
-from brainlsap.data.region_tables import read_scan_table, read_sheets
+from brainlsap.data.region_tables import read_sheets_and_errors, read_table_contents
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
 from brainlsap.findings import ASSUMED, FAULT
 from tests.data.conftest import refused
@@ -21,7 +21,9 @@ def read(write, tiny):
     """Return a function that writes a table of people and reads them, or raises."""
 
     def read(text, name="participants.tsv"):
-        people, faults = list_people(read_scan_table(write(name, text), tiny))
+        people, faults = list_facts_and_findings(
+            read_table_contents(write(name, text), tiny)
+        )
         if faults:
             raise CohortError(name, faults)
         return people
@@ -180,7 +182,7 @@ def test_a_misspelt_stage_is_refused_and_a_lost_order_is_noted(study, tiny):
     ],
 )
 def test_three_classes_without_an_order_are_noted_with_the_reference(classes, is_noted):
-    notes = participants.note_unordered_classes(classes)
+    notes = participants.make_unordered_class_notes(classes)
     assert len(notes) == is_noted
     for note in notes:
         assert note.kind == ASSUMED
@@ -455,11 +457,11 @@ def test_visits_of_freesurfer_are_those_that_were_scanned(listed, tiny, write):
         name = f"derivatives/freesurfer/sub-0{i}_ses-M00/stats/aseg.stats"
         write(f"study/{name}", "")
     options = DEFAULT_OPTIONS.change(atlas=tiny, label="dx")
-    study, _ = open_study(listed, options)
+    study, _ = open_scans_and_sources(listed, options)
     assert [scan.key for scan in study.scans] == [(f"0{i}", "M00") for i in range(1, 5)]
     # a folder of a visit that nobody lists is still one where data are expected
     write("study/sub-01/ses-M99/sub-01_ses-M99_scans.tsv", "")
-    study, _ = open_study(listed, options)
+    study, _ = open_scans_and_sources(listed, options)
     assert [fault.scan for fault in study.fault_findings] == ["sub-01_ses-M99"]
 
 
@@ -644,12 +646,12 @@ def test_people_without_labels_are_found_by_reading_each_table_once(
 
     def read_and_count(table_path, *args):
         read_row_names.append(table_path.name)
-        return read_sheets(table_path, *args)
+        return read_sheets_and_errors(table_path, *args)
 
-    monkeypatch.setattr(features, "read_sheets", read_and_count)
+    monkeypatch.setattr(features, "read_sheets_and_errors", read_and_count)
     (folder / "fdg.csv").unlink()
     options = DEFAULT_OPTIONS.change(atlas=tiny, label=None, connectome="none")
-    scan_list, feature_sources = open_study(folder, options)
+    scan_list, feature_sources = open_scans_and_sources(folder, options)
     assert len(scan_list.scans) == N_PEOPLE
     assert sorted(read_row_names) == ["broken.csv", "people.csv"]
     assert len(feature_sources.skipped_table_errors) == 1

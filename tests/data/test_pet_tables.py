@@ -5,7 +5,7 @@ import pytest
 
 from brainlsap.atlas import load_atlas
 from brainlsap.data.measures import get_measure_properties
-from brainlsap.data.region_tables import read_region_values
+from brainlsap.data.region_tables import read_region_values_and_notes
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from tests.conftest import raises_kind
 from tests.data import feature_formats as formats
@@ -15,7 +15,9 @@ VALUES = np.round(np.random.default_rng(8).uniform(0.8, 1.9, len(ATLAS)), 4)
 
 
 def read(path, atlas=ATLAS, feature="suvr", **options):
-    return read_region_values(path, atlas, get_measure_properties(feature), **options)
+    return read_region_values_and_notes(
+        path, atlas, get_measure_properties(feature), **options
+    )
 
 
 @pytest.mark.parametrize("n_columns", [7, 8])

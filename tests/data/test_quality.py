@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from brainlsap.data import Cohort, quality_table
-from brainlsap.data.quality import describe_odd_units, describe_values
+from brainlsap.data.quality import list_odd_unit_texts, list_value_range_sentences
 from brainlsap.simulation import make_cohort
 
 
@@ -237,15 +237,15 @@ def test_an_implausible_value_is_given_with_its_region():
 
 
 def test_values_are_described_and_odd_units_named(cohort):
-    about = describe_values(cohort)
+    about = list_value_range_sentences(cohort)
     assert [text.partition(" (")[0] for text in about] == ["fdg", "thickness"]
-    assert describe_odd_units(cohort) == []
+    assert list_odd_unit_texts(cohort) == []
 
     def shift(X):
         X[:5, :, 0] *= 5  # SUV, no ratios
         X[7, 3, 1] = -0.1
 
-    found = describe_odd_units(change(cohort, features=shift))
+    found = list_odd_unit_texts(change(cohort, features=shift))
     assert "fdg" in found[0]
     assert f"in 5 of {cohort.n_scans} scans" in found[0]
     assert len(found) == 1  # one value below 0 is an error of one cell
@@ -253,11 +253,13 @@ def test_values_are_described_and_odd_units_named(cohort):
     def shift_scores(X):
         X[:, :20, 1] -= 3
 
-    found = describe_odd_units(change(cohort, features=shift_scores))
+    found = list_odd_unit_texts(change(cohort, features=shift_scores))
     assert "thickness" in found[0]
     assert " values are below 0" in found[0]
     own = replace(change(cohort, features=shift), feature_names=("fdg_z", "w"))
-    assert describe_values(own) == describe_odd_units(own) == []  # of one's own
+    assert (
+        list_value_range_sentences(own) == list_odd_unit_texts(own) == []
+    )  # of one's own
 
 
 def test_missing_connectomes_have_no_isolated_regions():

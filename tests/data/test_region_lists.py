@@ -6,7 +6,7 @@ import pytest
 
 from brainlsap.data import region_lists
 from brainlsap.data.region_lists import (
-    drop_background,
+    drop_background_name,
     read_region_list,
     read_row_names,
 )
@@ -92,10 +92,10 @@ def test_numbers_that_may_be_names_or_anything_are_refused(write):
 
 def test_a_folder_is_listed_again_only_after_a_change(tmp_path, monkeypatch):
     n_listings = []
-    scan_folder = region_lists._scan_folder
+    scan_folder = region_lists._list_folder_file_names
     monkeypatch.setattr(
         region_lists,
-        "_scan_folder",
+        "_list_folder_file_names",
         lambda *arguments: n_listings.append(1) or scan_folder(*arguments),
     )
     for name in ("b.json", "a.json", "labels.txt"):
@@ -132,8 +132,8 @@ def test_numbers_of_two_names_in_a_lookup_table_are_synonyms(write):
     assert table["index"].tolist() == ["0", "1", "2", "3"]
     names = ("ctx-lh-cuneus", "Left-Thalamus", "ctx-rh-cuneus")
     assert tuple(table["name"][1:]) == names
-    assert drop_background(read_row_names(path), 3) == names
-    assert len(drop_background(read_row_names(path), 4)) == 4
+    assert drop_background_name(read_row_names(path), 3) == names
+    assert len(drop_background_name(read_row_names(path), 4)) == 4
     lines[3] = lines[3].replace("L.TH", "L.PU")
     with pytest.raises(FileFormatError, match="number 2 is given to 'Left-Thalamus'"):
         read_region_list(write("fs_default.txt", "\n".join(lines)))

@@ -9,7 +9,7 @@ import pytest
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import fill_region_table
 from brainlsap.data.connectomes import read_connectome
-from brainlsap.data.row_order import list_fitting_orders, row_orders
+from brainlsap.data.row_order import list_fitting_orders, list_row_orders
 from brainlsap.exceptions import FileFormatError, ParameterError
 from tests.data import formats
 
@@ -71,9 +71,9 @@ def test_an_atlas_without_the_nodes_of_mrtrix_has_no_order_of_mrtrix():
         name: value for name, value in DESIKAN.settings.items() if name != "mrtrix"
     }
     atlas = replace(DESIKAN, name="few", regions=regions, settings=settings)
-    assert "mrtrix" in {order.tool for order in row_orders(DESIKAN)}
-    assert "mrtrix" not in {order.tool for order in row_orders(atlas)}
-    assert "aseg" in {order.tool for order in row_orders(atlas)}
+    assert "mrtrix" in {order.tool for order in list_row_orders(DESIKAN)}
+    assert "mrtrix" not in {order.tool for order in list_row_orders(atlas)}
+    assert "aseg" in {order.tool for order in list_row_orders(atlas)}
 
 
 @pytest.mark.parametrize("n_cerebellar", [34, 28])

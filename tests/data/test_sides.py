@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
-from brainlsap.data.quality import SideComparison, compare_sides, learn_asymmetry_record
+from brainlsap.data.quality import (
+    SideComparison,
+    learn_asymmetry_record,
+    make_side_comparison,
+)
 
 N_PAIRS = 34
 HOMOTOPIC = np.r_[np.arange(N_PAIRS) + N_PAIRS, np.arange(N_PAIRS)]
@@ -27,9 +31,9 @@ def test_swapped_studies_are_found_and_others_are_not():
         asymmetry = rng.normal(0, 0.08, N_PAIRS)
         training = learn_asymmetry_record(*draw_study(rng, asymmetry, 50), HOMOTOPIC)
         values, people = draw_study(rng, asymmetry, int(rng.choice([1, 8, 30, 60])))
-        verdicts["correct"].append(compare_sides(values, people, training))
+        verdicts["correct"].append(make_side_comparison(values, people, training))
         swapped = values[:, HOMOTOPIC]
-        verdicts["swapped"].append(compare_sides(swapped, people, training))
+        verdicts["swapped"].append(make_side_comparison(swapped, people, training))
     assert SideComparison.EXCHANGED not in verdicts["correct"]
     assert SideComparison.CORRECT not in verdicts["swapped"]
     assert verdicts["swapped"].count(SideComparison.EXCHANGED) > 0.6 * 60
@@ -43,7 +47,9 @@ def test_without_asymmetry_nothing_is_taken_for_swapped(site_sd):
             *draw_study(rng, np.zeros(N_PAIRS), 50, 0), HOMOTOPIC
         )
         new_study = draw_study(rng, np.zeros(N_PAIRS), 30, site_sd)
-        assert compare_sides(*new_study, training) is not SideComparison.EXCHANGED
+        assert (
+            make_side_comparison(*new_study, training) is not SideComparison.EXCHANGED
+        )
 
 
 def test_visits_and_missing_values_do_not_change_the_sides():
@@ -56,6 +62,6 @@ def test_visits_and_missing_values_do_not_change_the_sides():
         == training
     )
     values[:, 3] = np.nan
-    assert compare_sides(values, people, training) is SideComparison.CORRECT
+    assert make_side_comparison(values, people, training) is SideComparison.CORRECT
     assert learn_asymmetry_record(values[:7], people[:7], HOMOTOPIC) is None
-    assert compare_sides(values, people, None) is SideComparison.UNKNOWN
+    assert make_side_comparison(values, people, None) is SideComparison.UNKNOWN

@@ -14,17 +14,17 @@ from brainlsap.atlas import load_atlas
 from brainlsap.data import measures, region_tables
 from brainlsap.data.measures import get_measure_properties
 from brainlsap.data.region_tables import (
-    describe_unknown_names,
-    read_region_values,
-    read_scan_table,
+    read_region_values_and_notes,
+    read_table_contents,
+    unknown_names_sentence,
 )
 from brainlsap.data.tables import (
     TABLE_SUFFIXES,
-    parse_numbers,
-    read_columns,
+    parse_number_array,
     read_lines,
     read_numbered_lines,
     read_table,
+    read_table_columns,
     write_tsv,
 )
 from brainlsap.exceptions import FileFormatError, RegionNameError
@@ -233,10 +233,10 @@ def test_numbers_and_covariates(write):
     path = write("t.csv", "a,b,c\n1,2.5,x\nn/a,-3e2,2·5\n")
     table = read_table(path)
     np.testing.assert_array_equal(
-        parse_numbers(path, table[["a", "b"]]), [[1, 2.5], [np.nan, -300]]
+        parse_number_array(path, table[["a", "b"]]), [[1, 2.5], [np.nan, -300]]
     )
     with raises_kind("not numbers", "t.csv", cells=("x", "2·5")) as caught:
-        parse_numbers(path, table)
+        parse_number_array(path, table)
     assert "'2·5' in row 2 below the header, column 'c'" in str(caught.value)
 
 
@@ -263,7 +263,7 @@ def test_numbers_and_covariates(write):
 def test_numbers_that_are_written_otherwise_are_told(write, cells, told):
     path = write("t.tsv", lines_of([["id", "x"], *([f"s{c}", c] for c in cells)], "\t"))
     with pytest.raises(FileFormatError, match=told):
-        parse_numbers(path, read_table(path)[["x"]])
+        parse_number_array(path, read_table(path)[["x"]])
 
 
 def test_what_is_written_is_read_again(tmp_path):
@@ -307,13 +307,16 @@ def test_workbooks_are_read_as_text(sheet):
 
 def test_no_row_of_a_workbook_vanishes(sheet):
     path = sheet(["#participant_id", "dx"], ["s1", "#N/A"], ["s2", "None"])
-    columns = read_columns(path)
+    columns = read_table_columns(path)
     assert columns == {"participant_id": ["s1", "s2"], "dx": ["#N/A", None]}
     assert columns.missing_words == {"dx": {1: "None"}}
     with raises_kind("comment among rows", line=3):
         read_table(sheet(["id", "dx"], ["s1", "CN"], ["#s2", "AD"]))
     # a known head with nothing beside it is no title
-    assert read_columns(sheet(["id", None], ["s1", 3])) == {"id": ["s1"], "": ["3"]}
+    assert read_table_columns(sheet(["id", None], ["s1", 3])) == {
+        "id": ["s1"],
+        "": ["3"],
+    }
 
 
 def test_workbooks_refused(sheet, tmp_path, monkeypatch):
@@ -334,7 +337,9 @@ def test_workbooks_refused(sheet, tmp_path, monkeypatch):
 @pytest.fixture
 def scans(write, tiny):
     def read(heads, *rows, name="t.csv", delimiter=",", atlas=tiny):
-        return read_scan_table(write(name, lines_of([heads, *rows], delimiter)), atlas)
+        return read_table_contents(
+            write(name, lines_of([heads, *rows], delimiter)), atlas
+        )
 
     return read
 
@@ -429,12 +434,12 @@ def test_scan_tables_refused(scans, tiny):
         scans(["Patient ID", "lh_a"], ["s1", '"1,459"'])
     table = scans(["id", "lh_q", "lh_a"], ["s1", 1, "n/a"])
     assert table.unmatched_region_names == ("lh_q",)
-    message = describe_unknown_names(table.unmatched_region_names, tiny)
+    message = unknown_names_sentence(table.unmatched_region_names, tiny)
     assert "atlas tiny: 'lh_q'" in message
     assert np.isnan(wide(table, 1)[""]).all()
     names = [f"{name}_suvr" for name in DESIKAN.names]
     table = scans(["id", *names], ["s", *range(82)], atlas=ATLAS)
-    message = describe_unknown_names(table.unmatched_region_names, ATLAS)
+    message = unknown_names_sentence(table.unmatched_region_names, ATLAS)
     assert "belong to desikan82, not to destrieux160. Make the values again" in message
 
 
@@ -566,7 +571,7 @@ VALUES = np.arange(7) + 1.5
 @pytest.fixture
 def read(write, tiny):
     def read(text, feature="suvr", name="x_suvr.tsv"):
-        return read_region_values(
+        return read_region_values_and_notes(
             write(name, text), tiny, get_measure_properties(feature)
         )[0]
 
@@ -735,11 +740,11 @@ def test_clinica_long_with_both_sides_in_one_file(tmp_path):
     values = np.arange(1, 149) / 50
     measure = get_measure_properties("thickness")
     formats.write_clinica(path, [*sums, *bare, *bare], [1e5, 9e4, 2.5, *values])
-    found = read_region_values(path, ATLAS, measure)[0]
+    found = read_region_values_and_notes(path, ATLAS, measure)[0]
     np.testing.assert_allclose(found[:148], values)
     formats.write_clinica(path, [*bare, *bare[1:], bare[0]], values)
     with pytest.raises(RegionNameError, match=r"names are not .* and 143 more"):
-        read_region_values(path, ATLAS, measure)
+        read_region_values_and_notes(path, ATLAS, measure)
 
 
 @pytest.mark.parametrize("sides", [("left", "right"), ("L", "R"), ("lh", "rh")])
@@ -757,12 +762,14 @@ def test_clinica_with_the_side_in_the_name(tmp_path, sides, layout):
             path.write_text(lines_of([names, values], "\t"))
         paths.append(path)
     for path in paths:
-        found = read_region_values(path, DESIKAN, get_measure_properties("thickness"))
+        found = read_region_values_and_notes(
+            path, DESIKAN, get_measure_properties("thickness")
+        )
         np.testing.assert_array_equal(found[0][:68], np.arange(1, 69))
     paths[1].unlink()
-    places = read_region_values(paths[0], DESIKAN, get_measure_properties("thickness"))[
-        2
-    ]
+    places = read_region_values_and_notes(
+        paths[0], DESIKAN, get_measure_properties("thickness")
+    )[2]
     assert places.tolist() == list(range(34))
 
 
@@ -770,7 +777,7 @@ def test_clinica_pet_surface_interleaves_the_sides(tmp_path):
     name = "sub-01_ses-M00_trc-18FFDG_pet_space-destrieux_pvc-iy_suvr-pons_stat.tsv"
     values = np.random.default_rng(8).uniform(0.8, 1.9, 160)
     path = formats.write_pet_surface(tmp_path / name, ATLAS, values)
-    found = read_region_values(path, ATLAS, get_measure_properties("fdg"))[0]
+    found = read_region_values_and_notes(path, ATLAS, get_measure_properties("fdg"))[0]
     np.testing.assert_allclose(found[:148], values[:148])
     assert np.isnan(found[148:]).all()
 
@@ -797,7 +804,7 @@ def test_words_around_full_names_are_a_measure(write, pattern, feature, dotted):
     rows = [[f"sub-0{i}", *np.arange(82) + i] for i in (1, 2)]
     heads = ["participant_id", *map(pattern.format, names)]
     path = write("scans_fdg.csv", lines_of([heads, *rows], ","))
-    table = read_scan_table(path, DESIKAN)
+    table = read_table_contents(path, DESIKAN)
     assert {word for word, _ in table.values_by_measure_region} == {feature}
     assert [table.values_by_measure_region[feature, i][0] for i in range(82)] == [
         *range(1, 83)
@@ -808,7 +815,7 @@ def test_words_around_full_names_are_a_measure(write, pattern, feature, dotted):
 def test_a_word_that_says_a_side_is_no_measure(write):
     rows = [["sub-01", *range(68)]]
     heads = ["lh.aparc.thickness", *(f"rh_x_{n}" for n in DESIKAN.names[:68])]
-    table = read_scan_table(write("t.csv", lines_of([heads, *rows], ",")), DESIKAN)
+    table = read_table_contents(write("t.csv", lines_of([heads, *rows], ",")), DESIKAN)
     assert not table.values_by_measure_region
 
 

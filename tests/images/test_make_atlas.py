@@ -7,7 +7,7 @@ import pytest
 
 from brainlsap.atlas import load_atlas
 from brainlsap.cli import main
-from brainlsap.data.row_order import find_bundled_atlas, row_orders
+from brainlsap.data.row_order import find_bundled_atlas_and_order, list_row_orders
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.images import make_atlas
 from brainlsap.images.parcellation import recognize_label_names
@@ -323,10 +323,15 @@ def test_the_atlas_of_the_package_with_the_same_regions_is_named(
     told = capsys.readouterr().out
     assert f"STUDY --atlas desikan82 --labels {labels}" in told
     mrtrix = next(
-        order for order in row_orders(load_atlas("desikan82")) if order.tool == "mrtrix"
+        order
+        for order in list_row_orders(load_atlas("desikan82"))
+        if order.tool == "mrtrix"
     )
-    assert find_bundled_atlas(load_atlas(mrtrix.names)) == ("desikan82", "mrtrix")
-    assert find_bundled_atlas(load_atlas(mrtrix.names[1:])) is None
+    assert find_bundled_atlas_and_order(load_atlas(mrtrix.names)) == (
+        "desikan82",
+        "mrtrix",
+    )
+    assert find_bundled_atlas_and_order(load_atlas(mrtrix.names[1:])) is None
 
 
 def test_one_number_of_two_regions_of_one_side_is_refused(tmp_path, write):
