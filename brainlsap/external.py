@@ -147,11 +147,11 @@ def _read_scan_table(
         folder, reading_options, copied_label_name=label_name
     )
     scan_table = scan_list.table.iloc[:, len(KEY_COLUMNS) :]
-    if feature_sources.people_table is None:
+    if feature_sources.people_contents is None:
         return scan_table
     name_by_lower_case = {
         str(column_name).lower(): str(column_name)
-        for column_name in feature_sources.people_table.text_table
+        for column_name in feature_sources.people_contents.text_table
     }
     return scan_table.rename(
         columns=lambda column_name: name_by_lower_case.get(

@@ -759,12 +759,12 @@ def _write_person_tables(
         first_visit_table[["participant_id", *_PERSON_COLUMNS]],
         study_folder / "participants.tsv",
     )
-    for participant_name, person_visit_table in study_visit_table.groupby(
+    for participant_name, visit_table_of_person in study_visit_table.groupby(
         "participant_id"
     ):
         (study_folder / str(participant_name)).mkdir()
         write_tsv(
-            person_visit_table[list(_SESSION_COLUMNS)],
+            visit_table_of_person[list(_SESSION_COLUMNS)],
             study_folder / str(participant_name) / f"{participant_name}_sessions.tsv",
         )
 

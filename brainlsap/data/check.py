@@ -240,9 +240,10 @@ def _suggest_label_options(
         label_options: Options = {"label": finding.values["label"]}
         changed_options = {**value_by_option, **label_options}
         changed_check = check_cohort(cohort_check.folder, **changed_options)
-        suggested_option_sets = suggest_options(changed_check, changed_options)
+        suggested_option_dicts = suggest_options(changed_check, changed_options)
         return [
-            label_options | option_set for option_set in suggested_option_sets or [{}]
+            label_options | option_dict
+            for option_dict in suggested_option_dicts or [{}]
         ]
     return []
 
@@ -286,14 +287,14 @@ class _OptionSearch:
             for option_name in ("atlas", *_OPENING_OPTIONS)
             if option_name in self.user_options
         }
-        for option_set in option_dicts:
+        for option_dict in option_dicts:
             opening_option_names = [
                 option_name
                 for option_name in _OPENING_OPTIONS
-                if option_name in option_set
+                if option_name in option_dict
             ]
             value_by_option |= {
-                option_name: option_set[option_name]
+                option_name: option_dict[option_name]
                 for option_name in opening_option_names
             }
         return DEFAULT_OPTIONS.change(**value_by_option)
@@ -330,26 +331,26 @@ class _OptionSearch:
     ) -> list[Options]:
         """Adopt the first change by which most is found; return all such."""
         best_score = 0.0
-        best_option_sets = list[Options]()
-        for option_set in option_dicts:
+        best_option_dicts = list[Options]()
+        for option_dict in option_dicts:
             reading_options = self._make_reading_options(
-                self.adopted_options, option_set
+                self.adopted_options, option_dict
             )
             score = 0.0
             with suppress(BrainlsapError):
                 score = score_study(*self._open_scans_and_sources(reading_options))
             if score > best_score:
                 best_score = score
-                best_option_sets = []
+                best_option_dicts = []
             if score and score == best_score >= min_score:
-                best_option_sets.append(option_set)
-        if best_option_sets:
-            self.adopted_options.update(best_option_sets[0])
-        return best_option_sets
+                best_option_dicts.append(option_dict)
+        if best_option_dicts:
+            self.adopted_options.update(best_option_dicts[0])
+        return best_option_dicts
 
     def suggest_feature_options(self) -> list[Options]:
         """Return the change that reads other features of a sound study, too."""
-        folder_option_sets = self._list_folder_options()
+        folder_option_dicts = self._list_folder_options()
         subcortex_measure = self.user_options.get("subcortex")
         new_feature_names = list[str]()
         for feature_name in _FEATURES:
@@ -358,7 +359,7 @@ class _OptionSearch:
                 feature_name in self.features or feature_name == subcortex_measure
             )
             if not is_known_feature and self.adopt_best_options(
-                folder_option_sets,
+                folder_option_dicts,
                 _make_located_share_function([feature_name]),
                 min_score=1,
             ):
@@ -392,8 +393,8 @@ class _OptionSearch:
 
     def _adopt_features(self) -> None:
         """Adopt folders or tables that hold the features, or another feature."""
-        folder_option_sets = self._list_folder_options()
-        table_option_sets = [
+        folder_option_dicts = self._list_folder_options()
+        table_option_dicts = [
             {"features_table": inner_path.name}
             for inner_path in self._list_study_paths()
             if inner_path.suffix in TABLE_SUFFIXES
@@ -401,7 +402,7 @@ class _OptionSearch:
         ]
         has_feature_option = "feature" in self.user_options
         if self.adopt_best_options(
-            [*folder_option_sets, *table_option_sets],
+            [*folder_option_dicts, *table_option_dicts],
             _make_located_share_function(
                 self.features, has_feature_option=has_feature_option
             ),
@@ -409,7 +410,7 @@ class _OptionSearch:
             return
         for feature_name in (*_FEATURES, "suvr"):  # of a tracer that is not said
             if self.adopt_best_options(
-                folder_option_sets, _make_located_share_function([feature_name])
+                folder_option_dicts, _make_located_share_function([feature_name])
             ):
                 self.adopted_options["feature"] = [feature_name]
                 return
@@ -421,19 +422,19 @@ class _OptionSearch:
         name_patterns = dict.fromkeys(
             _iter_connectome_patterns(self.folder, self.open_scan_list().scans)
         )
-        pattern_option_sets: list[Options] = [
+        pattern_option_dicts: list[Options] = [
             {},
             *({"pattern": name_pattern} for name_pattern in name_patterns),
         ]
-        best_option_sets = self.adopt_best_options(
-            pattern_option_sets, _count_scans_with_connectome
+        best_option_dicts = self.adopt_best_options(
+            pattern_option_dicts, _count_scans_with_connectome
         )
-        if not best_option_sets:
+        if not best_option_dicts:
             self._adopt_shared_connectome()
             return []
-        if not best_option_sets[0]:  # as many are found without a pattern
+        if not best_option_dicts[0]:  # as many are found without a pattern
             return []
-        return [option_set["pattern"] for option_set in best_option_sets]
+        return [option_dict["pattern"] for option_dict in best_option_dicts]
 
     def _adopt_shared_connectome(self) -> None:
         """Adopt the only matrix of the study for all participants, or none without any.
@@ -525,15 +526,15 @@ class _OptionSearch:
             for nearby_path in nearby_paths
             if nearby_path.is_dir() and nearby_path.name[:4] != "sub-"
         ]
-        folder_option_sets: list[Options] = [{}]
+        folder_option_dicts: list[Options] = [{}]
         if "subjects_dir" not in self.user_options:
-            folder_option_sets += [
+            folder_option_dicts += [
                 {"subjects_dir": str(nearby_path)}
                 for nearby_path in nearby_folders
                 if any(nearby_path.glob("*/stats"))
             ]
         if "derivatives" not in self.user_options:
-            folder_option_sets += [
+            folder_option_dicts += [
                 {"derivatives": [str(nearby_path)]}
                 for nearby_path in nearby_folders
                 # What lists people of its own is another study, whose ids may be the
@@ -542,7 +543,7 @@ class _OptionSearch:
                 and not list_people_table_paths(nearby_path)
                 and any(nearby_path.glob("sub-*"))
             ]
-        return folder_option_sets
+        return folder_option_dicts
 
 
 def _are_later_visits_incomplete(

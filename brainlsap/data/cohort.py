@@ -399,18 +399,18 @@ class Cohort:
                 for column_name, column_values in values_by_covariate.items()
             }
         )
-        class_order, are_classes_ordered = order_classes(label_texts, classes)
+        ordered_class_names, are_classes_ordered = order_classes(label_texts, classes)
         if classes is None:
-            refuse_continuous(label_name, class_order)
+            refuse_continuous(label_name, ordered_class_names)
         class_counts = scan_table["label"].value_counts()
         if absent_class_findings := find_absent_class_faults(
-            label_name, class_order, class_counts
+            label_name, ordered_class_names, class_counts
         ):
             raise CohortError(
                 "classes= contains classes that no scan has", absent_class_findings
             )
         if classes is None:
-            findings = [*findings, *_make_class_order_notes(class_order)]
+            findings = [*findings, *_make_class_order_notes(ordered_class_names)]
         are_people_unknown = groups is None and _has_only_row_numbers(scan_name_index)
         if groups is None:
             index_note = "not given, so participant IDs were read from the index"
@@ -422,7 +422,7 @@ class Cohort:
             table=scan_table,
             atlas=atlas,
             feature_names=tuple(feature_name_list),
-            classes=class_order,
+            classes=ordered_class_names,
             classes_ordered=are_classes_ordered,
             label_name=label_name,
             findings=(Finding("the cohort was made from arrays"), *findings),
@@ -1043,15 +1043,18 @@ def _check_label_column(
     label_column_name = find_column_name(values_by_covariate, [label_name])
     if not label_column_name:
         return
-    cell_texts = _to_texts(values_by_covariate[label_column_name])
+    covariate_cell_texts = _to_texts(values_by_covariate[label_column_name])
     differing_indices = [
-        i for i, label_text in enumerate(label_texts) if cell_texts[i] != label_text
+        i
+        for i, label_text in enumerate(label_texts)
+        if covariate_cell_texts[i] != label_text
     ]
-    if differing_indices and {*cell_texts} & {*label_texts}:
+    if differing_indices and {*covariate_cell_texts} & {*label_texts}:
         raise ParameterError(
             f"{scan_names[differing_indices[0]]}: the label is "
-            f"{cell_texts[differing_indices[0]]!r} in column {label_column_name} of "
-            f"covariates, but {label_texts[differing_indices[0]]!r} in labels=. The "
+            f"{covariate_cell_texts[differing_indices[0]]!r} in column "
+            f"{label_column_name} of covariates, but "
+            f"{label_texts[differing_indices[0]]!r} in labels=. The "
             f"two labels differ for {len(differing_indices)} of {len(label_texts)} "
             "scans. Put the rows of labels= and of covariates in the same order, or "
             f"remove column {label_column_name} from covariates."
@@ -1421,7 +1424,9 @@ def _find_cohort_faults(cohort: Cohort) -> list[Finding]:
             )
     n_rows_by_scan_name = Counter(texts_by_key_column["scan"])
     repeated_scan_names = [
-        scan_name for scan_name, n_rows in n_rows_by_scan_name.items() if n_rows > 1
+        scan_name
+        for scan_name, n_rows_of_scan in n_rows_by_scan_name.items()
+        if n_rows_of_scan > 1
     ]
     fault_texts += [
         f"scan {scan_name!r} occurs more than once in table"

@@ -107,9 +107,9 @@ def read_connectome_stack(
         if name_list.names != scan_ids
     }
     _check_equal_rows(stack_path, raw_matrices, scan_ids)
-    n_rows = len(raw_matrices[0].weights)
+    n_matrix_rows = len(raw_matrices[0].weights)
     file_row_names = raw_matrices[0].row_names or _choose_row_names(
-        stack_path, other_list_by_key, n_rows, atlas
+        stack_path, other_list_by_key, n_matrix_rows, atlas
     )
     stacked_weights = np.array([raw_matrix.weights for raw_matrix in raw_matrices])
     mean_matrix = stacked_weights.mean(axis=0)
@@ -295,7 +295,7 @@ def _are_study_ids(
 def _choose_row_names(
     stack_path: Path,
     name_list_by_key: Mapping[str, NameList],
-    n_rows: int,
+    n_matrix_rows: int,
     atlas: Atlas,
 ) -> tuple[str, ...]:
     """Return the list that names the rows, none where no list does.
@@ -307,7 +307,7 @@ def _choose_row_names(
     names_by_list_key = {
         list_key: name_list.names
         for list_key, name_list in name_list_by_key.items()
-        if len(name_list.names) == n_rows == len({*name_list.names})
+        if len(name_list.names) == n_matrix_rows == len({*name_list.names})
         if not are_default_row_names(name_list.names)
     }
     text_list_keys = [

@@ -225,12 +225,12 @@ def read_connectome(
     if is_checked_alone:
         row_order_check.raise_refusal()
     if not row_naming.names:  # the collected matrices are refused together
-        n_rows = len(raw_matrix.weights)
+        n_matrix_rows = len(raw_matrix.weights)
         raise UnknownOrderError(
-            f"the {n_rows} rows have no names. Write the region names into the "
+            f"the {n_matrix_rows} rows have no names. Write the region names into the "
             "first row and the first column of the file.",
             path=connectome_path,
-            values={"n_rows": n_rows},
+            values={"n_rows": n_matrix_rows},
         )
     raw_matrix = _make_named_raw_matrix(raw_matrix, row_naming, connectome_path)
     weight_matrix, order_findings = _reorder_weights_to_atlas(
@@ -310,8 +310,11 @@ def _to_raw_matrix(matrix_or_frame: np.ndarray | pd.DataFrame) -> RawMatrix:
 def _check_matrix_shape(raw_matrix: RawMatrix, connectome_path: Path) -> None:
     """Raise where values are no square matrix of numbers."""
     matrix_values = raw_matrix.weights
-    n_rows = len(matrix_values)
-    if matrix_values.shape == (n_rows, n_rows) and matrix_values.dtype.kind in "uifb":
+    n_matrix_rows = len(matrix_values)
+    if (
+        matrix_values.shape == (n_matrix_rows, n_matrix_rows)
+        and matrix_values.dtype.kind in "uifb"
+    ):
         return
     hint_text = "The file may be incomplete."
     if _is_edge_list(matrix_values):
@@ -757,8 +760,8 @@ def _check_rows_match_columns(
     connectome_path: Path, row_names: Sequence[str], column_names: Sequence[str]
 ) -> None:
     """Raise if names of rows are not those of columns, as where a row was deleted."""
-    n_rows, n_columns = len(row_names), len(column_names)
-    if not (n_rows and n_columns) or n_rows == n_columns:
+    n_named_rows, n_named_columns = len(row_names), len(column_names)
+    if not (n_named_rows and n_named_columns) or n_named_rows == n_named_columns:
         return
     missing_row_names = [
         region_name for region_name in column_names if region_name not in row_names
@@ -768,14 +771,15 @@ def _check_rows_match_columns(
     ]
     is_subset = not (missing_row_names and missing_column_names)
     if not is_subset or len(missing_row_names + missing_column_names) != abs(
-        n_rows - n_columns
+        n_named_rows - n_named_columns
     ):
         return
     axis_word = "row" if missing_row_names else "column"
     missing_text = join_with_commas(missing_row_names or missing_column_names, 5)
     raise FileFormatError(
-        f"the matrix has {n_rows} rows and {n_columns} columns; the {axis_word} of "
-        f"{missing_text} is missing. Add the {axis_word}, or leave the scan out.",
+        f"the matrix has {n_named_rows} rows and {n_named_columns} columns; "
+        f"the {axis_word} of {missing_text} is missing. Add the {axis_word}, or "
+        "leave the scan out.",
         path=connectome_path,
         kind="names per axis",
     )
@@ -1188,7 +1192,7 @@ def _find_row_name_lists(array_by_key: Mapping[str, np.ndarray]) -> list[_RowNam
 def _choose_row_name_list(
     connectome_path: Path,
     matrix_key: str,
-    n_rows: int,
+    n_matrix_rows: int,
     names_by_list_key: Mapping[str, tuple[str, ...]],
     matrix_sizes: Collection[int],
 ) -> tuple[str, ...] | None:
@@ -1200,7 +1204,7 @@ def _choose_row_name_list(
     candidate_name_lists = {
         names_in_list
         for names_in_list in names_by_list_key.values()
-        if len(names_in_list) == n_rows == len(set(names_in_list))
+        if len(names_in_list) == n_matrix_rows == len(set(names_in_list))
     }
     candidate_name_lists = {
         names_in_list
@@ -1221,9 +1225,9 @@ def _choose_row_name_list(
             for k, names_in_list in names_by_list_key.items()
         )
         raise FileFormatError(
-            f"{matrix_key!r} has {n_rows} rows, but the lists of names in the file "
-            f"have these lengths: {lengths_text}. Keep one list of {n_rows} region "
-            f"names, under the key {_NAME_KEYS[0]!r}.",
+            f"{matrix_key!r} has {n_matrix_rows} rows, but the lists of names in the "
+            f"file have these lengths: {lengths_text}. Keep one list of "
+            f"{n_matrix_rows} region names, under the key {_NAME_KEYS[0]!r}.",
             path=connectome_path,
             kind="names per row",
         )
@@ -1244,13 +1248,13 @@ def _split_into_raw_matrices(
     stacked_matrices: np.ndarray, array_by_key: dict[str, np.ndarray]
 ) -> list[RawMatrix]:
     """Return the matrices of an array of three axes, with all lists beside it."""
-    first_axis_size, n_rows, last_axis_size = stacked_matrices.shape
-    is_scan_axis_last = n_rows != last_axis_size  # as of MATLAB
-    if first_axis_size == n_rows == last_axis_size:  # as many scans as regions
+    first_axis_size, n_matrix_rows, last_axis_size = stacked_matrices.shape
+    is_scan_axis_last = n_matrix_rows != last_axis_size  # as of MATLAB
+    if first_axis_size == n_matrix_rows == last_axis_size:  # as many scans as regions
         is_scan_axis_last = _are_connectomes(np.moveaxis(stacked_matrices, 2, 0))
         if is_scan_axis_last == _are_connectomes(stacked_matrices):
             raise FileFormatError(
-                f"the array has the shape {first_axis_size} x {n_rows} x "
+                f"the array has the shape {first_axis_size} x {n_matrix_rows} x "
                 f"{last_axis_size}, so the axis of the scans is unclear. Write one "
                 "file for each scan."
             )

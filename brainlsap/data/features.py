@@ -343,8 +343,9 @@ def _read_stats_and_subject(
         raise FileFormatError(
             "the file is not a complete FreeSurfer stats file with the column "
             f"{column_name}. Expected {stats_table.n_rows_text} rows of "
-            f"{len(stats_table.column_names)} cells; got {stats_table.n_rows} rows of "
-            f"{stats_table.min_row_length} or more cells. The line '# ColHeaders' must "
+            f"{len(stats_table.column_names)} cells; got "
+            f"{stats_table.n_table_rows} rows of {stats_table.min_row_length} or more "
+            "cells. The line '# ColHeaders' must "
             f"contain StructName and {column_name}.",
             path=stats_path,
         )
@@ -402,7 +403,7 @@ class _StatsTable(NamedTuple):
     header: dict[str, str]
     column_names: tuple[str, ...]
     n_rows_text: str
-    n_rows: int
+    n_table_rows: int
     min_row_length: int
     is_complete: bool
     region_names: tuple[str, ...]
@@ -1128,8 +1129,11 @@ class FeatureSources:
             has_file_name_measure = _is_measure_in_file_name(
                 table_contents.name_and_sheet, measure_properties.name
             )
-            for header_measure, region_index in table_contents.values_by_measure_region:
-                is_cortex = self.atlas.cortex[region_index]
+            for (
+                header_measure,
+                atlas_region_index,
+            ) in table_contents.values_by_measure_region:
+                is_cortex = self.atlas.cortex[atlas_region_index]
                 accepted_measure_names = (
                     cortex_measure_names if is_cortex else subcortex_measure_names
                 )
@@ -1143,11 +1147,11 @@ class FeatureSources:
                     not table_contents.has_only_atlas_regions,
                 )
                 region_column = _RegionColumn(table_contents, header_measure)
-                rank_column_pairs_by_region.setdefault(region_index, []).append(
+                rank_column_pairs_by_region.setdefault(atlas_region_index, []).append(
                     (column_rank, region_column)
                 )
         region_column_by_index: dict[int, _RegionColumn] = {}
-        for region_index, rank_column_pairs in sorted(
+        for atlas_region_index, rank_column_pairs in sorted(
             rank_column_pairs_by_region.items()
         ):
             min_column_rank = min(column_rank for column_rank, _ in rank_column_pairs)
@@ -1173,7 +1177,7 @@ class FeatureSources:
                     f"{measure_properties.name}: several tables contain the same "
                     f"regions: {paths_text}. {advice_text}"
                 )
-            region_column_by_index[region_index] = best_columns[0]
+            region_column_by_index[atlas_region_index] = best_columns[0]
         return region_column_by_index
 
     def _check_same_people(self, table_contents: TableContents) -> None:
@@ -1269,11 +1273,11 @@ class FeatureSources:
             filled_row_indices = [
                 first_row_index or 0 for first_row_index in first_row_indices
             ]
-            for region_index, region_column in region_column_by_index.items():
+            for atlas_region_index, region_column in region_column_by_index.items():
                 if region_column.contents is used_contents:
-                    feature_values[:, region_index] = (
+                    feature_values[:, atlas_region_index] = (
                         used_contents.values_by_measure_region[
-                            region_column.header_measure, region_index
+                            region_column.header_measure, atlas_region_index
                         ][filled_row_indices]
                     )
             reading_notes += [
@@ -1302,9 +1306,10 @@ class FeatureSources:
                 and region_column.header_measure
                 in _get_unspecific_header_measures(measure_properties)
                 and (
-                    self.atlas.cortex[region_index] or not measure_properties.on_surface
+                    self.atlas.cortex[atlas_region_index]
+                    or not measure_properties.on_surface
                 )
-                for region_index, region_column in region_column_by_index.items()
+                for atlas_region_index, region_column in region_column_by_index.items()
             ):
                 self._refuse_other_measure(
                     measure_properties.name, used_contents, used_contents_list
@@ -1387,9 +1392,12 @@ class FeatureSources:
                 not in people_table_ids
             )
             if unlisted_participant_ids:
-                for column_name, cell_texts in self.people_contents.text_table.items():
+                for (
+                    column_name,
+                    column_series,
+                ) in self.people_contents.text_table.items():
                     # ADNI's tables have two numberings of people, RID and PTID.
-                    if {*unlisted_participant_ids} <= {*cell_texts}:
+                    if {*unlisted_participant_ids} <= {*column_series}:
                         spelling_advice = (
                             f"these are values of the column {column_name} of "
                             f"{self.people_contents.name_and_sheet}, so add the column "
@@ -1427,9 +1435,9 @@ class FeatureSources:
         for scale_column_name in dict.fromkeys(
             [*scale_column_names, *find_tracer_columns(table_contents.text_table)]
         ):
-            column_cells = table_contents.text_table[scale_column_name].to_numpy()
+            scale_cells = table_contents.text_table[scale_column_name].to_numpy()
             scan_scale_names = [
-                None if row_index is None else column_cells[row_index]
+                None if row_index is None else scale_cells[row_index]
                 for row_index in scan_row_indices
             ]
             origin_text = (
@@ -1604,9 +1612,9 @@ class FeatureSources:
         """
         measure_name = measure_properties.name
         unnamed_region_indices = [
-            region_index
-            for region_index, region_column in region_column_by_index.items()
-            if self.atlas.cortex[region_index]
+            atlas_region_index
+            for atlas_region_index, region_column in region_column_by_index.items()
+            if self.atlas.cortex[atlas_region_index]
             and region_column.header_measure
             in _get_unspecific_header_measures(measure_properties)
         ]
@@ -1625,10 +1633,10 @@ class FeatureSources:
         if self.has_named_features and is_plausible:
             if all(
                 _is_measure_in_file_name(
-                    region_column_by_index[region_index].contents.name_and_sheet,
+                    region_column_by_index[atlas_region_index].contents.name_and_sheet,
                     measure_name,
                 )
-                for region_index in unnamed_region_indices
+                for atlas_region_index in unnamed_region_indices
             ):
                 return []
             message = (
@@ -1685,23 +1693,29 @@ class FeatureSources:
     ) -> list[Finding]:
         """Return a note on subcortical columns that a measure of the surface leaves."""
         unused_measure_region_pairs = {
-            (header_measure, region_index)
+            (header_measure, atlas_region_index)
             for table_contents in table_contents_list
-            for header_measure, region_index in table_contents.values_by_measure_region
+            for (
+                header_measure,
+                atlas_region_index,
+            ) in table_contents.values_by_measure_region
             if header_measure != "other"
-            and not self.atlas.cortex[region_index]
-            and region_index not in region_column_by_index
+            and not self.atlas.cortex[atlas_region_index]
+            and atlas_region_index not in region_column_by_index
         }
         if not measure_properties.on_surface or not unused_measure_region_pairs:
             return []
         n_regions = len(
-            {region_index for _, region_index in unused_measure_region_pairs}
+            {
+                atlas_region_index
+                for _, atlas_region_index in unused_measure_region_pairs
+            }
         )
         columns_text = count_text(n_regions, "subcortical column", "are")
         note_text = f"{measure_properties.name}: {columns_text} left out"
         volume_region_indices = {
-            region_index
-            for header_measure, region_index in unused_measure_region_pairs
+            atlas_region_index
+            for header_measure, atlas_region_index in unused_measure_region_pairs
             if header_measure in ("volume", "")
         }
         has_all_volumes = volume_region_indices == {*np.flatnonzero(~self.atlas.cortex)}

@@ -135,11 +135,11 @@ def read_excluded_ids(exclude: str | Path | Sequence[str] | None) -> list[str]:
         text_line.replace(",", "\t").split("\t")[0].strip(" \"'")
         for text_line in text_lines
     ]
-    header_names = ("participant_id", "participant", "subject", "scan", "id")
+    id_header_names = ("participant_id", "participant", "subject", "scan", "id")
     return [
         first_cell
         for first_cell in first_cells
-        if first_cell and first_cell.lower() not in header_names
+        if first_cell and first_cell.lower() not in id_header_names
     ]
 
 

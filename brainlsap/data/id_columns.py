@@ -517,18 +517,18 @@ def are_repeated_ids(column_cells: Cells) -> bool:
     known_cells = [known_cell for known_cell in column_cells if known_cell]
     cell_counts = Counter(known_cells)
     n_values = len(cell_counts)
-    n_rows = len(column_cells)
+    n_table_rows = len(column_cells)
     max_count = max(cell_counts.values(), default=0)
     median_count = sorted(cell_counts.values())[n_values // 2] if cell_counts else 0
     # Sizes of groups differ more than numbers of visits.
     has_small_counts = 2 <= max_count <= min(_MAX_SCANS, max(5, 3 * median_count))
-    if len(known_cells) < n_rows or not has_small_counts or n_values < 3:
+    if len(known_cells) < n_table_rows or not has_small_counts or n_values < 3:
         return False
     if not all(_WHOLE_NUMBER.fullmatch(cell_text) for cell_text in cell_counts):
         n_texts_with_digit = sum(
             any(map(str.isdigit, cell_text)) for cell_text in cell_counts
         )
-        return n_values * 6 >= n_rows and n_texts_with_digit >= 0.8 * n_values
+        return n_values * 6 >= n_table_rows and n_texts_with_digit >= 0.8 * n_values
     mode_count, n_values_with_mode_count = Counter(cell_counts.values()).most_common(1)[
         0
     ]

@@ -910,9 +910,9 @@ def _read_weight_array(
                 connectome_path, atlas, reading_options, order_check
             )
         except BrainlsapError as error:
-            n_rows = error.values.get("n_rows")
-            if isinstance(n_rows, int):
-                scan_error_size_triples.append((scan, error, n_rows))
+            n_matrix_rows = error.values.get("n_rows")
+            if isinstance(n_matrix_rows, int):
+                scan_error_size_triples.append((scan, error, n_matrix_rows))
             else:
                 scan_list.add_fault(error, scan)
             continue
@@ -951,25 +951,26 @@ def _add_size_faults(
     whose rows nothing names are left to `order_check`, if they are refused together.
     """
     n_scans_by_size = order_check.count_matrices_by_size()
-    for _, error, n_rows in scan_error_size_triples:
+    for _, error, n_matrix_rows in scan_error_size_triples:
         if not isinstance(error, UnknownOrderError):  # the check has not counted it
-            n_scans_by_size[n_rows] += 1
-    for scan, error, n_rows in scan_error_size_triples:
+            n_scans_by_size[n_matrix_rows] += 1
+    for scan, error, n_matrix_rows in scan_error_size_triples:
         common_size, n_scans_of_common_size = n_scans_by_size.most_common(1)[0]
         if (
-            n_rows != common_size
+            n_matrix_rows != common_size
             and n_scans_of_common_size > n_scans_by_size.total() / 2
         ):
             message = (
-                f"the connectome has {n_rows} x {n_rows} entries, but the connectomes "
-                f"of {count_text(n_scans_of_common_size, 'other scan')} have "
+                f"the connectome has {n_matrix_rows} x {n_matrix_rows} entries, but "
+                "the connectomes of "
+                f"{count_text(n_scans_of_common_size, 'other scan')} have "
                 f"{common_size} x {common_size}"
             )
             advice = f"Replace the file, or {format_leave_out_advice()}"
             scan_list.add_fault(
                 Finding(message, FAULT, path=error.path, scan=scan.name, advice=advice)
             )
-            order_check.remove_unnamed_matrices(n_rows)
+            order_check.remove_unnamed_matrices(n_matrix_rows)
         elif not (isinstance(error, UnknownOrderError) and are_refused_together):
             scan_list.add_fault(error, scan)
 

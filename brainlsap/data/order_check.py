@@ -141,13 +141,13 @@ class OrderCheck:
             )
         return n_matrices_by_n_rows
 
-    def remove_unnamed_matrices(self, n_rows: int) -> None:
+    def remove_unnamed_matrices(self, n_matrix_rows: int) -> None:
         """Forget the matrices of this size with rows that nothing names."""
         self.matrix_groups = {
             group_key: matrix_group
             for group_key, matrix_group in self.matrix_groups.items()
             if matrix_group.row_naming.names
-            or len(matrix_group.summed_weights) != n_rows
+            or len(matrix_group.summed_weights) != n_matrix_rows
         }
 
     def list_refusals(self) -> list[FileFormatError]:

@@ -1367,10 +1367,10 @@ def _make_failed_formula_notes(
     )
     return [
         Finding(
-            f"{count_text(n_rows, 'row', 'contain')} {error_text}, the result of a "
-            "failed formula, which counts as missing"
+            f"{count_text(n_rows_with_error, 'row', 'contain')} {error_text}, the "
+            "result of a failed formula, which counts as missing"
         )
-        for error_text, n_rows in n_rows_by_error.items()
+        for error_text, n_rows_with_error in n_rows_by_error.items()
     ]
 
 

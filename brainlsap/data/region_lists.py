@@ -77,9 +77,11 @@ def is_background(region_name: str) -> bool:
     return region_name.strip(" ?").lower() in _BACKGROUND_NAMES
 
 
-def drop_background_name(region_names: Sequence[str], n_rows: int) -> tuple[str, ...]:
+def drop_background_name(
+    region_names: Sequence[str], n_matrix_rows: int
+) -> tuple[str, ...]:
     """Return names without that of label 0 where a matrix has no row for it."""
-    if len(region_names) == n_rows + 1 and is_background(region_names[0]):
+    if len(region_names) == n_matrix_rows + 1 and is_background(region_names[0]):
         region_names = region_names[1:]
     return tuple(region_names)
 
@@ -348,7 +350,7 @@ def _build_list_table(
     coordinates_by_axis = _pop_coordinates_by_axis(
         list_path, number_columns_before_name, number_columns_behind_name
     )
-    region_names = [" ".join(cell_texts) for cell_texts in name_cell_rows]
+    region_names = [" ".join(name_part_texts) for name_part_texts in name_cell_rows]
     if not coordinates_by_axis:
         if _is_column_part_of_name(
             number_columns_behind_name, 0, name_cell_rows, has_delimiter
@@ -374,12 +376,12 @@ def _build_list_table(
     if has_delimiter or has_numbers_behind:
         region_names = _choose_long_names(name_cell_rows, has_delimiter) or region_names
     integer_columns = [
-        column_cells
-        for column_cells in (*number_columns_before_name, *number_columns_behind_name)
-        if are_unsigned_integers(column_cells)
+        number_cells
+        for number_cells in (*number_columns_before_name, *number_columns_behind_name)
+        if are_unsigned_integers(number_cells)
     ]
     list_table = pd.DataFrame(
-        {str(i): cell_texts for i, cell_texts in enumerate(integer_columns)}
+        {str(i): name_part_texts for i, name_part_texts in enumerate(integer_columns)}
     )
     return list_table.assign(name=region_names, **coordinates_by_axis)
 
@@ -440,7 +442,9 @@ def _is_column_part_of_name(
     """
     if not number_columns:
         return False
-    region_name_texts = [" ".join(cell_texts) for cell_texts in name_cell_rows]
+    region_name_texts = [
+        " ".join(name_part_texts) for name_part_texts in name_cell_rows
+    ]
     number_texts = number_columns[column_index]
     can_be_index = len(set(number_texts)) == len(number_texts)
     if len(set(region_name_texts)) == len(region_name_texts):
@@ -575,7 +579,7 @@ def _read_workbench_table(text_lines: Sequence[str]) -> pd.DataFrame | None:
 
 
 def find_row_names_by_list(
-    matrix_path: Path, n_rows: int
+    matrix_path: Path, n_matrix_rows: int
 ) -> dict[str, tuple[str, ...]]:
     """Return the names of rows by the list beside a matrix that gives them.
 
@@ -595,12 +599,15 @@ def find_row_names_by_list(
     )
     if sidecar_names is not None:
         check_one_name_per_row(
-            matrix_path, n_rows, sidecar_names, f"the rows are named by {BIDS_SIDECAR}"
+            matrix_path,
+            n_matrix_rows,
+            sidecar_names,
+            f"the rows are named by {BIDS_SIDECAR}",
         )
         return {BIDS_SIDECAR: sidecar_names}
     for folder_level in range(len(matrix_path.parents[: max(n_folder_levels, 2)])):
         names_by_list = _read_row_names_by_list(
-            matrix_path, n_rows, folder_level, n_folder_levels
+            matrix_path, n_matrix_rows, folder_level, n_folder_levels
         )
         if names_by_list:
             return names_by_list
@@ -608,12 +615,12 @@ def find_row_names_by_list(
 
 
 def check_one_name_per_row(
-    matrix_path: Path, n_rows: int, region_names: Sequence[str], origin_text: str
+    matrix_path: Path, n_matrix_rows: int, region_names: Sequence[str], origin_text: str
 ) -> None:
     """Raise FileFormatError where there is not one name for each row."""
-    if len(region_names) != n_rows:
+    if len(region_names) != n_matrix_rows:
         raise FileFormatError(
-            f"the matrix has {n_rows} rows, but the list contains "
+            f"the matrix has {n_matrix_rows} rows, but the list contains "
             f"{count_text(len(region_names), 'name')} ({origin_text}); expected one "
             "name for each row. Correct the list, or give another list with "
             f"{option_text('labels')}.",
@@ -622,7 +629,7 @@ def check_one_name_per_row(
 
 
 def _read_row_names_by_list(
-    matrix_path: Path, n_rows: int, folder_level: int, n_folder_levels: int
+    matrix_path: Path, n_matrix_rows: int, folder_level: int, n_folder_levels: int
 ) -> dict[str, tuple[str, ...]]:
     """Return the lists of the folder so many levels above the matrix, by file name."""
     folder = matrix_path.parents[folder_level]
@@ -645,15 +652,18 @@ def _read_row_names_by_list(
         list_path = folder / file_name
         if list_path == matrix_path:
             continue
-        region_names = _read_names_of_list(list_path, n_rows)
+        region_names = _read_names_of_list(list_path, n_matrix_rows)
         if region_names is None:
             continue
         if folder_level == 0 and file_name not in _TOLERANT_LISTS:
             check_one_name_per_row(
-                matrix_path, n_rows, region_names, f"the rows are named by {file_name}"
+                matrix_path,
+                n_matrix_rows,
+                region_names,
+                f"the rows are named by {file_name}",
             )
         # a list of another length belongs to other matrices
-        if len(region_names) == n_rows:
+        if len(region_names) == n_matrix_rows:
             names_by_list[file_name] = region_names
     return names_by_list
 
@@ -676,23 +686,25 @@ def _count_folder_levels(matrix_path: Path) -> int:
     return 1
 
 
-def _read_names_of_list(list_path: Path, n_rows: int) -> tuple[str, ...] | None:
+def _read_names_of_list(list_path: Path, n_matrix_rows: int) -> tuple[str, ...] | None:
     """Return the names in a list beside a matrix, None where it is no list of names."""
     if not list_path.is_file():
         return None
     if list_path.name == "label.json":
-        return _read_brainlife_names(list_path, n_rows)
+        return _read_brainlife_names(list_path, n_matrix_rows)
     if list_path.stem in ("centres", "centers"):
         return _read_tvb_names(list_path)
     if list_path.name not in _TOLERANT_LISTS:
-        return drop_background_name(read_row_names(list_path), n_rows)
+        return drop_background_name(read_row_names(list_path), n_matrix_rows)
     try:
-        return drop_background_name(read_row_names(list_path), n_rows)
+        return drop_background_name(read_row_names(list_path), n_matrix_rows)
     except FileFormatError:  # another kind of file may have such a name
         return None
 
 
-def _read_brainlife_names(label_path: Path, n_rows: int) -> tuple[str, ...] | None:
+def _read_brainlife_names(
+    label_path: Path, n_matrix_rows: int
+) -> tuple[str, ...] | None:
     """Return the names in brainlife's `label.json`, one entry for each region.
 
     The first entry may stand for the diagonal: it has no name, or is a self-loop.
@@ -704,7 +716,7 @@ def _read_brainlife_names(label_path: Path, n_rows: int) -> tuple[str, ...] | No
         region_names = [
             str(label_entry.get("name") or "") for label_entry in label_entries
         ]
-    if len(region_names) == n_rows + 1 and region_names[0].lower() in (
+    if len(region_names) == n_matrix_rows + 1 and region_names[0].lower() in (
         "",
         "self-loop",
         "selfloop",

@@ -413,8 +413,8 @@ def _find_row_regions(
     for row_indices in row_indices_by_identity.values():
         scan_region_names = [region_names[row_index] for row_index in row_indices]
         scan_side_cells_by_column = {
-            column_name: [column_cells[row_index] for row_index in row_indices]
-            for column_name, column_cells in side_cells_by_column.items()
+            column_name: [side_cells[row_index] for row_index in row_indices]
+            for column_name, side_cells in side_cells_by_column.items()
         }
         name_side_cells = (
             *scan_region_names,
@@ -664,9 +664,11 @@ def _classify_column_names(
     )
     differing_texts = list[str]()
     for column_name in cell_table:
-        column_cells = cell_table[column_name]
-        n_values_by_scan = column_cells.groupby(scan_index_by_row).nunique(dropna=False)
-        n_values_by_region = column_cells.groupby(region_index_by_row).nunique(
+        column_series = cell_table[column_name]
+        n_values_by_scan = column_series.groupby(scan_index_by_row).nunique(
+            dropna=False
+        )
+        n_values_by_region = column_series.groupby(region_index_by_row).nunique(
             dropna=False
         )
         has_measure_name = (
@@ -674,7 +676,7 @@ def _classify_column_names(
             is not None
         )
         is_covariate = find_covariate_kind(column_name) in COVARIATES
-        may_be_value = not is_covariate and _are_mostly_numbers(column_cells)
+        may_be_value = not is_covariate and _are_mostly_numbers(column_series)
         is_constant_within_regions = (n_values_by_region == 1).all()
         if has_measure_name or (
             may_be_value
@@ -688,15 +690,16 @@ def _classify_column_names(
             region_fact_column_names.append(column_name)
         else:
             scan_index = int(n_values_by_scan.index[n_values_by_scan > 1][0])
-            cell_texts = (
-                column_cells[scan_index_by_row == scan_index].fillna("n/a").unique()
+            distinct_cell_texts = (
+                column_series[scan_index_by_row == scan_index].fillna("n/a").unique()
             )
             scan_text = scan_rows.scan_identities[
                 int(np.argmax(scan_index_by_row == scan_index))
             ].text
             differing_texts.append(
-                f"{column_name!r} ({join_with_commas(map(repr, cell_texts), 3)} in "
-                f"{scan_text})"
+                f"{column_name!r} "
+                f"({join_with_commas(map(repr, distinct_cell_texts), 3)} "
+                f"in {scan_text})"
             )
     if differing_texts:
         raise FileFormatError(
@@ -711,9 +714,9 @@ def _classify_column_names(
     return value_column_names, fact_column_names, region_fact_column_names
 
 
-def _are_mostly_numbers(column_cells: pd.Series) -> bool:
+def _are_mostly_numbers(column_series: pd.Series) -> bool:
     """Return whether most cells are numbers, though other cells may be faulty."""
-    filled_cells = column_cells.dropna().astype(str)
+    filled_cells = column_series.dropna().astype(str)
     number_cell_mask = pd.to_numeric(
         filled_cells, errors="coerce"
     ).notna() | filled_cells.map(is_number_with_marks).astype(bool)
@@ -741,14 +744,14 @@ def find_tracer_columns(cells_by_column: Mapping[str, _Cells]) -> list[str]:
     """
     tracer_column_names = list[str]()
     for column_name in cells_by_column:
-        cell_texts = {
+        distinct_cell_texts = {
             cell_text for cell_text in cells_by_column[column_name] if cell_text
         }
-        has_letters = any(map(str.isalpha, min(cell_texts, default="")))
+        has_letters = any(map(str.isalpha, min(distinct_cell_texts, default="")))
         if find_tracers(column_name) or not has_letters:
             continue
         if find_covariate_kind(column_name) == "tracer" or all(
-            map(_has_tracer_name, cell_texts)
+            map(_has_tracer_name, distinct_cell_texts)
         ):
             tracer_column_names.append(column_name)
     return tracer_column_names
@@ -761,14 +764,16 @@ def _has_tracer_name(cell_text: str) -> bool:
 
 def find_tracer_feature_names(cells_by_column: Mapping[str, _Cells]) -> set[str]:
     """Return the features, such as fdg, of the tracers in a table's cells."""
-    cell_texts = {
+    distinct_cell_texts = {
         cell_text
         for tracer_column_name in find_tracer_columns(cells_by_column)
         for cell_text in cells_by_column[tracer_column_name]
         if cell_text
     }
     return {
-        tracer.feature for cell_text in cell_texts for tracer in find_tracers(cell_text)
+        tracer.feature
+        for cell_text in distinct_cell_texts
+        for tracer in find_tracers(cell_text)
     }
 
 

@@ -184,14 +184,14 @@ def list_row_orders(atlas: Atlas) -> tuple[RowOrder, ...]:
 
 
 @lru_cache(maxsize=64)
-def list_fitting_orders(atlas: Atlas, n_rows: int) -> list[RowOrder]:
+def list_fitting_orders(atlas: Atlas, n_matrix_rows: int) -> list[RowOrder]:
     """Return the different orders that matrices of so many rows may have.
 
     Of orders that put the same regions into the same rows, the first counts.
     """
     order_by_regions = dict[tuple[int | None, ...], RowOrder]()
     for row_order in list_row_orders(atlas):
-        if len(row_order.names) == n_rows:
+        if len(row_order.names) == n_matrix_rows:
             row_region_indices = find_region_index_by_row(atlas, row_order.names)
             order_by_regions.setdefault(row_region_indices, row_order)
     return list(order_by_regions.values())
@@ -516,7 +516,7 @@ def choose_row_names(
         If a list has another length than the matrix, or lists contradict each other
         or `row_order_name`, or no order of that name has so many rows.
     """
-    n_rows = len(weight_matrix)
+    n_matrix_rows = len(weight_matrix)
     if row_order_name is not None:
         check_choice("row_order", row_order_name, ROW_ORDERS)
     if row_name_source is not None:
@@ -525,19 +525,21 @@ def choose_row_names(
             if isinstance(row_name_source, str | Path)
             else row_name_source
         )
-        row_names = drop_background_name(row_names, n_rows)
+        row_names = drop_background_name(row_names, n_matrix_rows)
         order_note = f"rows named with {option_text('labels')}"
-        check_one_name_per_row(matrix_path, n_rows, row_names, order_note)
+        check_one_name_per_row(matrix_path, n_matrix_rows, row_names, order_note)
         return RowNames(row_names, order_note, "names")
     if file_row_names and not are_default_row_names(file_row_names):
-        check_one_name_per_row(matrix_path, n_rows, file_row_names, "read by name")
+        check_one_name_per_row(
+            matrix_path, n_matrix_rows, file_row_names, "read by name"
+        )
         return RowNames(tuple(file_row_names), "read by name", "names")
     expected_order = None
     if row_order_name is not None and row_order_name != UNCHECKED_NAMES:
         expected_order = _get_named_row_order(
             matrix_path, weight_matrix, atlas, row_order_name
         )
-    names_by_list = find_row_names_by_list(matrix_path, n_rows)
+    names_by_list = find_row_names_by_list(matrix_path, n_matrix_rows)
     if names_by_list:
         return _choose_row_names_by_lists(
             matrix_path, names_by_list, atlas, expected_order
@@ -577,15 +579,15 @@ def unknown_order_message(
     best_order : RowOrder, optional
         The order that the weights fit clearly better than all others.
     """
-    n_rows = len(weight_matrix)
+    n_matrix_rows = len(weight_matrix)
     if fit_text_by_order is None:
-        fit_text_by_order = dict.fromkeys(list_fitting_orders(atlas, n_rows), "")
+        fit_text_by_order = dict.fromkeys(list_fitting_orders(atlas, n_matrix_rows), "")
     candidate_lines = list[str]()
     telling_row_index = _find_telling_row_index([*fit_text_by_order])
     for candidate_order, fit_text in fit_text_by_order.items():
         rows_text = (
             f"row {telling_row_index + 1} is "
-            f"{candidate_order.names[telling_row_index]}, and row {n_rows} is "
+            f"{candidate_order.names[telling_row_index]}, and row {n_matrix_rows} is "
             f"{candidate_order.names[-1]}"
         )
         facts_text = f"{rows_text}; {fit_text}" if fit_text else rows_text
@@ -593,15 +595,17 @@ def unknown_order_message(
         if candidate_order is best_order:
             candidate_line = f"best fit: {candidate_line}"
         candidate_lines.append(candidate_line)
-    candidate_lines += filter(None, [atlas.settings.get("sizes", {}).get(str(n_rows))])
-    if n_rows == len(atlas) + 1:
+    candidate_lines += filter(
+        None, [atlas.settings.get("sizes", {}).get(str(n_matrix_rows))]
+    )
+    if n_matrix_rows == len(atlas) + 1:
         candidate_lines.append(
             "the regions and one further row; name all rows, and call the row of "
             "label 0 'Unknown'"
         )
     message = (
-        f"a matrix of {n_rows} x {n_rows} without names cannot be mapped to "
-        f"{atlas.name} ({len(atlas)} regions)"
+        f"a matrix of {n_matrix_rows} x {n_matrix_rows} without names cannot be mapped "
+        f"to {atlas.name} ({len(atlas)} regions)"
     )
     if row_order_name:
         message += f" as {option_text('row_order', row_order_name)}"
@@ -678,11 +682,11 @@ def _choose_row_names_by_evidence(
     matrix_path: Path, weight_matrix: np.ndarray, atlas: Atlas, comment_text: str
 ) -> RowNames:
     """Return the names of rows that neither a list nor the user names, if any."""
-    n_rows = len(weight_matrix)
+    n_matrix_rows = len(weight_matrix)
     tool_name = _find_tool_name(matrix_path, comment_text, atlas)
     # of all orders, since one of another tool may put the same regions into these rows
     for row_order in list_row_orders(atlas):
-        if row_order.tool == tool_name and len(row_order.names) == n_rows:
+        if row_order.tool == tool_name and len(row_order.names) == n_matrix_rows:
             order_note = (
                 f"{row_order.note}, because its path or first line names this tool"
             )
@@ -694,9 +698,9 @@ def _choose_row_names_by_evidence(
                 row_order.tool,
             )
     if _are_rows_label_numbers(weight_matrix, atlas):
-        row_order = _make_label_number_order(n_rows)
+        row_order = _make_label_number_order(n_matrix_rows)
         return RowNames(row_order.names, row_order.note, "numbers")
-    if atlas.settings.get("unnamed_rows") and n_rows == len(atlas):
+    if atlas.settings.get("unnamed_rows") and n_matrix_rows == len(atlas):
         order_note = f"the rows were read in the order of {atlas.name}"
         return RowNames(atlas.names, order_note, "settings", tool="atlas")
     return RowNames((), "", "")
@@ -706,29 +710,29 @@ def _get_named_row_order(
     matrix_path: Path, weight_matrix: np.ndarray, atlas: Atlas, row_order_name: str
 ) -> RowOrder:
     """Return the order of this name for so many rows, or raise."""
-    n_rows = len(weight_matrix)
+    n_matrix_rows = len(weight_matrix)
     for row_order in list_row_orders(atlas):
-        if row_order.tool == row_order_name and len(row_order.names) == n_rows:
+        if row_order.tool == row_order_name and len(row_order.names) == n_matrix_rows:
             return row_order
-    if row_order_name == "freesurfer" and n_rows >= _MIN_LABEL_NUMBER:
-        return _make_label_number_order(n_rows)
+    if row_order_name == "freesurfer" and n_matrix_rows >= _MIN_LABEL_NUMBER:
+        return _make_label_number_order(n_matrix_rows)
     raise FileFormatError(
         unknown_order_message(weight_matrix, atlas, row_order_name),
         path=matrix_path,
         kind=UNKNOWN_ORDER,
-        values={"n_rows": n_rows, **propose_atlas_by_size(n_rows, atlas)},
+        values={"n_rows": n_matrix_rows, **propose_atlas_by_size(n_matrix_rows, atlas)},
     )
 
 
-def propose_atlas_by_size(n_rows: int, atlas: Atlas) -> dict[str, str]:
+def propose_atlas_by_size(n_matrix_rows: int, atlas: Atlas) -> dict[str, str]:
     """Return `{"atlas": name}` of another atlas that so many rows may be of, if any."""
-    other_atlas_name = atlas.settings.get("atlas_by_size", {}).get(str(n_rows))
+    other_atlas_name = atlas.settings.get("atlas_by_size", {}).get(str(n_matrix_rows))
     return {"atlas": other_atlas_name} if other_atlas_name else {}
 
 
-def _make_label_number_order(n_rows: int) -> RowOrder:
+def _make_label_number_order(n_matrix_rows: int) -> RowOrder:
     """Return the order of matrices with a row for every label number of FreeSurfer."""
-    label_numbers = tuple(map(str, range(n_rows)))
+    label_numbers = tuple(map(str, range(n_matrix_rows)))
     return RowOrder(
         "freesurfer", label_numbers, "as FreeSurfer's label numbers, from 0"
     )
@@ -737,11 +741,11 @@ def _make_label_number_order(n_rows: int) -> RowOrder:
 def _are_rows_label_numbers(weight_matrix: np.ndarray, atlas: Atlas) -> bool:
     """Return whether rows with weights are at the numbers of regions, from 0."""
     label_numbers = atlas.regions["freesurfer_id"].to_numpy()
-    n_rows = len(weight_matrix)
+    n_matrix_rows = len(weight_matrix)
     if (
-        n_rows < _MIN_LABEL_NUMBER
+        n_matrix_rows < _MIN_LABEL_NUMBER
         or label_numbers.min() < 0
-        or label_numbers.max() >= n_rows
+        or label_numbers.max() >= n_matrix_rows
     ):
         return False
     region_weights = weight_matrix[1:, 1:]  # every row may have links to label 0

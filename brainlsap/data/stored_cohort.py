@@ -595,12 +595,14 @@ def _make_cohort_of_labels(
         if cohort.classes != (UNLABELLED,):
             scan_table[cohort.label_name] = scan_table["label"]
     label_counts = label_texts.value_counts().sort_index()
-    class_order, are_classes_ordered = order_classes(list(label_counts.index), classes)
-    class_scan_mask = label_texts.isin(class_order)
+    ordered_class_names, are_classes_ordered = order_classes(
+        list(label_counts.index), classes
+    )
+    class_scan_mask = label_texts.isin(ordered_class_names)
     fault_findings, class_note = list[Finding](), ""
     skipped_fault_by_scan: dict[str, Finding] = {}
     if classes is None:
-        refuse_continuous(label_name, class_order)
+        refuse_continuous(label_name, ordered_class_names)
         label_findings = [
             Finding(
                 f"{label_name} is missing (n/a). To continue, "
@@ -618,13 +620,13 @@ def _make_cohort_of_labels(
         else:
             fault_findings += label_findings
     else:
-        lower_class_names = {label_text.lower() for label_text in class_order}
+        lower_class_names = {label_text.lower() for label_text in ordered_class_names}
         caseless_class_mask = label_texts.str.lower().isin(lower_class_names)
         fault_findings += find_spelling_faults(
             label_name, label_texts[caseless_class_mask], scan_table["scan"]
         )
         fault_findings += find_absent_class_faults(
-            label_name, class_order, label_counts
+            label_name, ordered_class_names, label_counts
         )
         other_label_counts = (
             label_texts[~class_scan_mask].fillna("n/a").value_counts().sort_index()
@@ -640,7 +642,9 @@ def _make_cohort_of_labels(
             list_grouped_finding_texts(fault_findings),
             path=cohort_path,
         )
-    findings = _renew_order_findings(cohort, class_order if classes is None else ())
+    findings = _renew_order_findings(
+        cohort, ordered_class_names if classes is None else ()
+    )
     if class_note:
         findings = (*findings, Finding(class_note, LEFT_OUT, kind=CLASSES))
     scan_table = scan_table.assign(label=label_texts)[class_scan_mask].reset_index(
@@ -656,7 +660,7 @@ def _make_cohort_of_labels(
     selected_cohort = replace(
         selected_cohort,
         table=scan_table,
-        classes=class_order,
+        classes=ordered_class_names,
         classes_ordered=are_classes_ordered,
         label_name=label_name,
         findings=findings,

@@ -211,9 +211,11 @@ def read_sheet_rows(table_path: str | Path, sheet_name: str = "") -> list[TableR
         for line_number, cell_values in enumerate(
             worksheet.iter_rows(values_only=True), start=1
         ):
-            cell_texts = [_sheet_cell_text(cell_value) for cell_value in cell_values]
-            if any(cell_texts):
-                table_rows.append(TableRow(line_number, cell_texts))
+            row_cell_texts = [
+                _sheet_cell_text(cell_value) for cell_value in cell_values
+            ]
+            if any(row_cell_texts):
+                table_rows.append(TableRow(line_number, row_cell_texts))
     n_columns = max((len(table_row.cells) for table_row in table_rows), default=0)
     return [
         table_row._replace(cells=_pad_row_cells(table_row.cells, n_columns))
@@ -327,10 +329,12 @@ def _make_empty_table_error(
 def _split_column_names(header_line: str, delimiter: str | None) -> list[str]:
     """Return the column names of a line; quotation marks that do not fit are text."""
     try:
-        cell_texts = _parse_quoted_cells(header_line, delimiter)
+        row_cell_texts = _parse_quoted_cells(header_line, delimiter)
     except csv.Error:
-        cell_texts = [_unquote(cell_text) for cell_text in header_line.split(delimiter)]
-    return [cell_text.strip() for cell_text in cell_texts]
+        row_cell_texts = [
+            _unquote(cell_text) for cell_text in header_line.split(delimiter)
+        ]
+    return [cell_text.strip() for cell_text in row_cell_texts]
 
 
 def _parse_quoted_cells(text_line: str, delimiter: str | None) -> list[str]:
@@ -372,12 +376,12 @@ def _cut_plain_table_rows(
     table_rows = []
     for i in line_indices:
         text_line = text_lines[i]
-        cell_texts = text_line.split(delimiter)
+        row_cell_texts = text_line.split(delimiter)
         if '"' in text_line:
-            cell_texts = _cut_quoted_line_cells(
-                text_line, cell_texts, delimiter, n_cells
+            row_cell_texts = _cut_quoted_line_cells(
+                text_line, row_cell_texts, delimiter, n_cells
             )
-        table_rows.append(TableRow(i + 1, cell_texts))
+        table_rows.append(TableRow(i + 1, row_cell_texts))
     return table_rows
 
 
@@ -428,17 +432,24 @@ def _cut_quoted_table_rows(
             table_rows.append(TableRow(i + 1, text_line.split(delimiter)))
             continue
         try:
-            cell_texts = _parse_quoted_cells(text_line, delimiter)
+            row_cell_texts = _parse_quoted_cells(text_line, delimiter)
         except csv.Error:
-            cell_texts, n_lines = _parse_cells_and_n_lines(
+            row_cell_texts, n_lines = _parse_cells_and_n_lines(
                 table_path, text_lines, i, delimiter
             )
             next_index = i + n_lines
             _refuse_swallowed_rows(
-                table_path, i + 1, next_index, cell_texts, delimiter_pattern, n_cells
+                table_path,
+                i + 1,
+                next_index,
+                row_cell_texts,
+                delimiter_pattern,
+                n_cells,
             )
-            cell_texts = [" ".join(cell_text.split("\n")) for cell_text in cell_texts]
-        table_rows.append(TableRow(i + 1, cell_texts))
+            row_cell_texts = [
+                " ".join(cell_text.split("\n")) for cell_text in row_cell_texts
+            ]
+        table_rows.append(TableRow(i + 1, row_cell_texts))
     return table_rows
 
 
@@ -473,12 +484,12 @@ def _refuse_swallowed_rows(
     table_path: str | Path,
     first_line_number: int,
     last_line_number: int,
-    cell_texts: Sequence[str],
+    row_cell_texts: Sequence[str],
     delimiter_pattern: str,
     n_cells: int,
 ) -> None:
     """Raise where lines inside a quoted cell could as well be rows of the table."""
-    for column_index, cell_text in enumerate(cell_texts):
+    for column_index, cell_text in enumerate(row_cell_texts):
         cell_lines = cell_text.split("\n")
         if len(cell_lines) == 1:
             continue
@@ -611,8 +622,8 @@ def _are_row_names(
     return are_numbered_from_1 or score_header(header_row.cells) == 0
 
 
-def _cell_count_text(cell_texts: Sequence[str]) -> str:
-    return "1 cell" if len(cell_texts) == 1 else f"{len(cell_texts)} cells"
+def _cell_count_text(row_cell_texts: Sequence[str]) -> str:
+    return "1 cell" if len(row_cell_texts) == 1 else f"{len(row_cell_texts)} cells"
 
 
 def _cell_count_reason(
@@ -691,8 +702,8 @@ def _refuse_undivided_header(
             )
 
 
-def _pad_row_cells(cell_texts: list[str], n_cells: int) -> list[str]:
-    return cell_texts + [""] * (n_cells - len(cell_texts))
+def _pad_row_cells(row_cell_texts: list[str], n_cells: int) -> list[str]:
+    return row_cell_texts + [""] * (n_cells - len(row_cell_texts))
 
 
 def _count_filled_cells(table_row: TableRow) -> int:

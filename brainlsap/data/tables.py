@@ -243,13 +243,13 @@ def read_table_columns(table_path: str | Path, sheet_name: str = "") -> TableCol
     cells_by_column.comment_line_numbers = header_and_rows.comment_line_numbers
     missing_words_by_column: dict[str, dict[int, str]] = {}
     for column_name, column_cells in zip(column_names, cell_columns, strict=True):
-        cell_texts = [
+        known_cell_texts = [
             _get_known_cell_text(cell_text.strip()) for cell_text in column_cells
         ]
-        cells_by_column[column_name] = cell_texts
+        cells_by_column[column_name] = known_cell_texts
         missing_word_by_row = {
             row_index: column_cells[row_index].strip()
-            for row_index, cell_text in enumerate(cell_texts)
+            for row_index, cell_text in enumerate(known_cell_texts)
             if cell_text is None and is_missing_word(column_cells[row_index])
         }
         if missing_word_by_row:
@@ -652,11 +652,11 @@ def has_decimal_comma(cell_text: str) -> bool:
 
 def number_cell_advice(faulty_cell_texts: Iterable[str]) -> str:
     """Return advice on how to write cells that should be numbers, or nothing."""
-    cell_texts = [str(cell_value).strip() for cell_value in faulty_cell_texts]
-    if any(map(is_formula_error, cell_texts)):
+    stripped_cell_texts = [str(cell_value).strip() for cell_value in faulty_cell_texts]
+    if any(map(is_formula_error, stripped_cell_texts)):
         return " A formula failed in the spreadsheet; write n/a for an unknown value."
     texts_with_thousands = [
-        cell_text for cell_text in cell_texts if _GROUPED.fullmatch(cell_text)
+        cell_text for cell_text in stripped_cell_texts if _GROUPED.fullmatch(cell_text)
     ]
     ambiguous_texts = [
         cell_text
@@ -665,7 +665,7 @@ def number_cell_advice(faulty_cell_texts: Iterable[str]) -> str:
     ]
     if len(texts_with_thousands) > len(ambiguous_texts):
         return " Write thousands without separators, and decimals with a point."
-    if any(map(_DECIMAL_COMMA.fullmatch, cell_texts)):
+    if any(map(_DECIMAL_COMMA.fullmatch, stripped_cell_texts)):
         return " Write decimals with a point."
     if ambiguous_texts:
         cell_text = ambiguous_texts[0]

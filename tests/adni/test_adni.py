@@ -64,7 +64,7 @@ def test_each_modality_joins_the_nearest_visit_and_no_file_twice(tables, images,
         ("sub-ADNI011S6030", "ses-M000", "dwi"): ("I130", 0),
         ("sub-ADNI011S6040", "ses-M000", "anat"): ("I140", 8),
     }
-    assert found.unused_image_table.set_index("image")["reason"].to_dict() == {
+    assert found.unused_images.set_index("image")["reason"].to_dict() == {
         "I100": "another image of this modality is nearer to the visit",
         "I103": "the description names no modality",
         "I111": "the person has no visit within 180 days of the image",  # day 181
@@ -511,7 +511,7 @@ def test_folders_of_series_are_read(tables, out, tmp_path):
     made.write_image(root, "011_S_6040", "Axial_DTI", "2018-10-09", "raw")
     found = import_adni(tables, root, out)
     assert found.pairs["image"].tolist() == ["I40657", "S13", "I77"]
-    reasons = found.unused_image_table.set_index("ptid")["reason"]
+    reasons = found.unused_images.set_index("ptid")["reason"]
     assert "several images" in reasons["011_S_6030"]
     assert "not I or S" in reasons["011_S_6040"]
 
