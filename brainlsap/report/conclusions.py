@@ -928,7 +928,7 @@ def class_text(evaluation: Evaluation) -> str:
         )
     return (
         f"{count_text(cohort.n_participants, 'participant')}, "
-        f"{count_text(cohort.n_scans, 'scan')}. Participants by class: "
+        f"{count_text(cohort.n_scans, 'scan')}. By class: "
         f"{', '.join(class_texts)}."
     )
 
@@ -1775,7 +1775,10 @@ def _comparisons_summary_text(
     model_conclusions: Sequence[Conclusion],
     model_names_by_verdict: Mapping[str, list[str]],
 ) -> str:
-    """Return over which models a gain was shown, and over which not."""
+    """Return over which models a gain was shown, and over which not.
+
+    Three or more models are counted, because each has a row below this text.
+    """
     if len(model_names_by_verdict[YES]) == len(model_conclusions):
         return f"Better than each of these {len(model_conclusions)} models."
     equal_model_names = [
@@ -1788,6 +1791,12 @@ def _comparisons_summary_text(
         for model_name in model_names_by_verdict[NOT_SHOWN]
         if model_name not in equal_model_names
     ]
+
+    def name_or_count(model_names: list[str]) -> str:
+        if len(model_names) < 3:
+            return join_with_and(model_names)
+        return f"{len(model_names)} of these {len(model_conclusions)} models"
+
     comparison_phrases = []
     if model_names_by_verdict[NO]:
         comparison_phrases.append(
@@ -1795,7 +1804,7 @@ def _comparisons_summary_text(
         )
     if model_names_by_verdict[YES]:
         comparison_phrases.append(
-            f"better than {join_with_and(model_names_by_verdict[YES])}"
+            f"better than {name_or_count(model_names_by_verdict[YES])}"
         )
     if len(unclear_model_names) == len(model_conclusions) > 2:
         comparison_phrases.append(
@@ -1803,7 +1812,7 @@ def _comparisons_summary_text(
         )
     elif unclear_model_names:
         comparison_phrases.append(
-            f"no clear difference from {join_with_and(unclear_model_names)}"
+            f"no clear difference from {name_or_count(unclear_model_names)}"
         )
     if equal_model_names:
         comparison_phrases.append(
@@ -1978,13 +1987,16 @@ def _gain_verdict_and_basis(
             ("no connectome", *RANDOM_CONNECTOMES), partial_conclusions, strict=True
         )
     }
+    reference_names_by_verdict: dict[str, list[str]] = {}
+    for reference_name, verdict in verdict_by_reference.items():
+        reference_names_by_verdict.setdefault(verdict, []).append(reference_name)
     verdict_texts = [
-        f"{verdict} against {reference_name}"
-        for reference_name, verdict in verdict_by_reference.items()
+        f"{verdict} against {join_with_and(reference_names)}"
+        for verdict, reference_names in reference_names_by_verdict.items()
     ]
     verdict_sentence = (
         "Gain of the study's connectome with one common scale for all regions (90% "
-        f"intervals): {join_with_and(verdict_texts)} connectomes."
+        f"intervals): {', '.join(verdict_texts)} connectomes."
     )
     if gain_answer == "unclear":
         return (
@@ -2060,18 +2072,10 @@ def _random_connectome_score_sentence(comparison_row: pd.Series) -> str:
     """Return the score of LSAP-R minus that with a random connectome, if both ran."""
     if not np.isfinite(comparison_row["difference"]):
         return ""
-    conclusion_text = {
-        YES: "The connectome of the study predicts better than this random one.",
-        NO: "This random connectome predicts better than that of the study.",
-    }.get(
-        _row_verdict(comparison_row),
-        "A better score with the connectome of the study is not shown.",
-    )
     return (
-        f"The control “{RANDOM_CONNECTOME_RIDGE}” has a random connectome. Balanced "
-        "accuracy of LSAP-R minus that of the control: "
-        f"{_difference_text(comparison_row)} (95%; {_holm_phrase(comparison_row)}). "
-        f"{conclusion_text}"
+        f"Balanced accuracy of LSAP-R minus that of {RANDOM_CONNECTOME_RIDGE} (a "
+        f"random connectome): {_difference_text(comparison_row)} (95%; "
+        f"{_holm_phrase(comparison_row)}), {_row_verdict(comparison_row)}."
     )
 
 
