@@ -4,10 +4,11 @@ import base64
 import io
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -571,13 +572,13 @@ def start_drawing_figures(
         figure_name for figure_name in FIGURES if FIGURES[figure_name].needs_atlas
     }
     other_figure_names = FIGURES.keys() - map_figure_names - _INTERVAL_FIGURES
-    draw_tasks: list[Any] = [
+    draw_calls: list[Any] = [
         delayed(_draw_figure_record_by_name)(evaluation, atlas, map_figure_names),
         delayed(_draw_figure_record_by_name)(evaluation, atlas, other_figure_names),
     ]
     varied_scale_models = regions.list_models_of_varied_scales(evaluation)
     if evaluation.ranking is not None and varied_scale_models and atlas.has_surfaces:
-        draw_tasks.append(
+        draw_calls.append(
             delayed(interactive_brain_html)(
                 make_relative_scale_table(evaluation)[varied_scale_models],
                 atlas,
@@ -589,12 +590,20 @@ def start_drawing_figures(
         n_jobs = 1  # Pyplot is not safe for several threads.
     # One of the processors is for this process, which makes the tables meanwhile.
     n_drawing_processes = max(1, effective_n_jobs(n_jobs) - 1)
-    drawing_iterator: Iterator[Any] = Parallel(
-        n_jobs,
-        return_as="generator",
-        batch_size=-(-len(draw_tasks) // n_drawing_processes),
-    )(draw_tasks)
-    return drawing_iterator
+    n_calls_per_process = -(-len(draw_calls) // n_drawing_processes)
+    # Joblib would divide a batch of so few calls among all processes, and each of them
+    # would import the libraries of figures.
+    draw_tasks = [
+        delayed(_run_calls)(draw_calls[start : start + n_calls_per_process])
+        for start in range(0, len(draw_calls), n_calls_per_process)
+    ]
+    drawing_iterator = Parallel(n_jobs, return_as="generator")(draw_tasks)
+    return chain.from_iterable(drawing_iterator)
+
+
+def _run_calls(calls: Sequence[Any]) -> list[Any]:
+    """Return the results of calls that were made by `delayed`."""
+    return [function(*args, **kwargs) for function, args, kwargs in calls]
 
 
 def write_page(
