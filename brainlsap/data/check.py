@@ -632,7 +632,7 @@ def _iter_connectome_patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[s
         participant_id, session_id = scan.key
         name_endings = {
             scan_path.name.split(session_id or participant_id)[-1]: scan_path
-            for scan_path in scan.files
+            for scan_path in scan.paths
         }
         endings_with_matrix = [
             name_ending

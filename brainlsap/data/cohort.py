@@ -1104,7 +1104,7 @@ def _find_person_column_name(
     person_column_choice = choose_person_column(cells_by_column)
     if person_column_choice.column_name is not None:
         return column_name_by_text[person_column_choice.column_name]
-    message = person_column_choice.problem
+    message = person_column_choice.problem_text
     for column_name in find_person_columns(cells_by_column):
         # without a choice these are groups, of which yes and no, and labels, are clear
         is_label_column = cells_by_column[column_name] == to_table_cells(labels)

@@ -240,7 +240,7 @@ def read_stats_values_and_notes(
             path=stats_folder,
         )
     measure_name = measure_properties.name
-    is_on_surface = measure_properties.on_surface
+    is_on_surface = measure_properties.is_on_surface
     region_values = np.full(len(atlas.names), np.nan)
     reading_notes = tuple[str, ...]()
     side_by_path: dict[Path, str | None] = {
@@ -742,7 +742,7 @@ class FeatureSources:
             run_pairs_by_scan = [
                 scan.find_entries(self.study_files.subjects_by_person) for scan in scans
             ]
-            if measure_properties.in_stats and any(run_pairs_by_scan):
+            if measure_properties.is_in_stats and any(run_pairs_by_scan):
                 return self._choose_freesurfer_sources(scans, run_pairs_by_scan)
         region_column_by_index = self._choose_column_by_region(measure_properties)
         if region_column_by_index:
@@ -792,7 +792,7 @@ class FeatureSources:
     ) -> list[str]:
         """Return which files of scans are of other tracers, at most five."""
         file_paths = dict.fromkeys(
-            file_path for scan in scans for file_path in scan.files
+            file_path for scan in scans for file_path in scan.paths
         )
         path_tracer_pairs = (
             (
@@ -872,7 +872,7 @@ class FeatureSources:
         )
         search_text = f"a table with {layouts_text()}, in {folders_text}"
         if self.table_paths is None:
-            if measure_properties.in_stats:
+            if measure_properties.is_in_stats:
                 search_text = (
                     "FreeSurfer subjects in this folder or in "
                     f"{option_text('subjects_dir')}, or {search_text}"
@@ -882,7 +882,7 @@ class FeatureSources:
                 f"{search_text}"
             )
         file_names_text = " ".join(
-            file_path.name for scan in scans for file_path in scan.files
+            file_path.name for scan in scans for file_path in scan.paths
         )
         region_table_names = re.findall(
             r"desc-([a-z0-9]+)_regions", file_names_text.lower()
@@ -912,7 +912,7 @@ class FeatureSources:
             for table_contents in self.table_contents_list
         ]
         freesurfer_pattern = self.study_files.patterns.get("freesurfer")
-        if measure_properties.in_stats and self.study_files.subjects_by_person:
+        if measure_properties.is_in_stats and self.study_files.subjects_by_person:
             subject_names_text = join_with_commas(
                 self.study_files.subjects_by_person, 3
             )
@@ -922,7 +922,7 @@ class FeatureSources:
                 f"scans are named {scan_names_text}. Write the same IDs in the table "
                 "of participants as in the names of the FreeSurfer folders"
             )
-        elif measure_properties.in_stats and freesurfer_pattern:
+        elif measure_properties.is_in_stats and freesurfer_pattern:
             rejection_reasons.append(
                 f"the pattern {freesurfer_pattern!r} of freesurfer "
                 f"({option_text('pattern')}) fits no folder of a subject"
@@ -1119,7 +1119,7 @@ class FeatureSources:
         """
         cortex_measure_names = (*map(str.lower, measure_properties.header_measures), "")
         subcortex_measure_names: tuple[str, ...] = cortex_measure_names
-        if measure_properties.on_surface:
+        if measure_properties.is_on_surface:
             has_volumes = self.subcortex == "volume"
             subcortex_measure_names = ("volume", "") if has_volumes else ()
         rank_column_pairs_by_region: dict[
@@ -1307,7 +1307,7 @@ class FeatureSources:
                 in _get_unspecific_header_measures(measure_properties)
                 and (
                     self.atlas.cortex[atlas_region_index]
-                    or not measure_properties.on_surface
+                    or not measure_properties.is_on_surface
                 )
                 for atlas_region_index, region_column in region_column_by_index.items()
             ):
@@ -1703,7 +1703,7 @@ class FeatureSources:
             and not self.atlas.cortex[atlas_region_index]
             and atlas_region_index not in region_column_by_index
         }
-        if not measure_properties.on_surface or not unused_measure_region_pairs:
+        if not measure_properties.is_on_surface or not unused_measure_region_pairs:
             return []
         n_regions = len(
             {

@@ -210,7 +210,7 @@ def _choose_id_column(table_path: str | Path, cells_by_column: TableColumns) -> 
     id_choice = choose_id_column(cells_by_column)
     if id_choice.column_name is not None:
         return id_choice.column_name
-    candidates_text = join_with_commas(map(repr, id_choice.candidates), 5)
+    candidates_text = join_with_commas(map(repr, id_choice.candidate_names), 5)
     if not candidates_text:
         candidates_text = (
             f"none; the columns are {join_with_commas(map(repr, cells_by_column), 8)}"
@@ -223,7 +223,7 @@ def _choose_id_column(table_path: str | Path, cells_by_column: TableColumns) -> 
             "this line is the header, delete the #."
         )
     raise FileFormatError(
-        f"{id_choice.problem}. Columns that may contain participant IDs: "
+        f"{id_choice.problem_text}. Columns that may contain participant IDs: "
         f"{candidates_text}. Name the ID column with {option_text('id_column')}, or "
         f"rename it to participant_id.{hint_text}",
         path=table_path,
@@ -299,7 +299,7 @@ class Scan(NamedTuple):
     """Participant and visit in the spelling that is used to compare names."""
     is_only_scan: bool
     """Whether the participant has no other scan."""
-    files: tuple[Path, ...]
+    paths: tuple[Path, ...]
 
     def find_entries(
         self, entries_by_person_and_visit: Mapping[str, Mapping[str, list[Entry]]]
@@ -327,7 +327,7 @@ class _FoundFiles(NamedTuple):
 
     scan_identity: ScanIdentity
     subject_folder: Path | None
-    files: list[Path]
+    paths: list[Path]
 
 
 class StudyFiles:
@@ -424,7 +424,7 @@ class StudyFiles:
         ]
         for found_files in all_found_files:
             if found_files.subject_folder is None:
-                self._add_files(found_files.scan_identity, found_files.files)
+                self._add_files(found_files.scan_identity, found_files.paths)
             else:
                 self._add_freesurfer_subject(
                     found_files.scan_identity, found_files.subject_folder
@@ -770,7 +770,7 @@ class StudyFiles:
         """
         connectome_pattern = self.patterns.get("connectome", "")
         flat_paths = [
-            file_path for file_path in scan.files if file_path in self.flat_connectomes
+            file_path for file_path in scan.paths if file_path in self.flat_connectomes
         ]
         if flat_paths or "{" in connectome_pattern:
             fitting_paths = _choose_paths_of_atlas(flat_paths, atlas)
@@ -779,7 +779,7 @@ class StudyFiles:
             return fitting_paths[0] if fitting_paths else None
         connectome_paths = [
             file_path
-            for file_path in scan.files
+            for file_path in scan.paths
             if connectome_pattern or file_path.suffix.lower() in FORMATS
         ]
         return choose_file_path(
@@ -802,7 +802,7 @@ class StudyFiles:
         # PETPrep writes a table of the reference region beside that of the regions
         region_paths = [
             file_path
-            for file_path in scan.files
+            for file_path in scan.paths
             if file_path.suffix.lower() in TABLE_SUFFIXES
             and "_ref-" not in file_path.name
             if feature_pattern
@@ -844,7 +844,7 @@ class StudyFiles:
         `feature_name` is a key of `patterns`.
         """
         file_names = list(
-            dict.fromkeys(file_path.name for scan in scans for file_path in scan.files)
+            dict.fromkeys(file_path.name for scan in scans for file_path in scan.paths)
         )
         file_names_text = (
             f"their files are {join_with_commas(file_names, 5)}. Correct the pattern"
@@ -937,7 +937,7 @@ def make_ambiguity_error(
     problem_text: str,
     feature_name: str,
     file_paths: Collection[Path],
-    pattern_flag: str = "",
+    pattern_option_name: str = "",
 ) -> CohortError:
     """Return the error that several files could be a scan's; it says how to choose.
 
@@ -952,7 +952,7 @@ def make_ambiguity_error(
         The key of the pattern: `connectome`, `freesurfer`, or a feature.
     file_paths : collection of Path
         The files.
-    pattern_flag : str
+    pattern_option_name : str
         The option of the command line that takes a pattern, if any.
     """
     have_same_names = len({file_path.name for file_path in file_paths}) < len(
@@ -974,11 +974,15 @@ def make_ambiguity_error(
             for folder_and_path in path_by_folder.items()
         ]
         file_patterns = [file_pattern for file_pattern in file_patterns if file_pattern]
-    pattern_flag = "--pattern" if feature_name == "connectome" else pattern_flag
+    pattern_option_name = (
+        "--pattern" if feature_name == "connectome" else pattern_option_name
+    )
     if not file_patterns:
         names_text = join_with_commas((file_path.name for file_path in file_paths), 5)
         return CohortError(problem_text, got=names_text, advice=_deletion_advice())
-    pattern_text = _pattern_options_text(file_patterns, feature_name, pattern_flag)
+    pattern_text = _pattern_options_text(
+        file_patterns, feature_name, pattern_option_name
+    )
     advice_text = f"Choose one with {pattern_text}"
     if feature_name == "freesurfer":
         advice_text += (
@@ -1069,13 +1073,13 @@ def _list_file_patterns(file_paths: Collection[Path]) -> list[str]:
 
 
 def _pattern_options_text(
-    file_patterns: Sequence[str], feature_name: str, pattern_flag: str
+    file_patterns: Sequence[str], feature_name: str, pattern_option_name: str
 ) -> str:
     """Return patterns as the command line (or --config) and as Python take them."""
     python_text = f"(in Python pattern={{{feature_name!r}: {file_patterns[0]!r}}})"
-    if pattern_flag:
+    if pattern_option_name:
         option_texts = [
-            f"{pattern_flag} {file_pattern!r}" for file_pattern in file_patterns
+            f"{pattern_option_name} {file_pattern!r}" for file_pattern in file_patterns
         ]
         return f"{' or '.join(option_texts)} {python_text}"
     is_bare_key = re.fullmatch(r"[A-Za-z0-9_-]+", feature_name)  # of TOML
@@ -1128,7 +1132,7 @@ def choose_file_path(
     feature_name: str,
     user_pattern: str,
     atlas: Atlas,
-    pattern_flag: str = "",
+    pattern_option_name: str = "",
 ) -> Path | None:
     """Return the one file that fits a pattern, None where none does.
 
@@ -1147,7 +1151,7 @@ def choose_file_path(
         The user's pattern, which replaces the usual ones; "" for none.
     atlas : Atlas
         The atlas of the study.
-    pattern_flag : str
+    pattern_option_name : str
         The option of the command line that takes a pattern, if any.
 
     Raises
@@ -1176,7 +1180,7 @@ def choose_file_path(
     if len(candidate_paths) > 1:
         problem_text = f"{len(candidate_paths)} files could be the {feature_name}"
         raise make_ambiguity_error(
-            problem_text, feature_name, candidate_paths, pattern_flag
+            problem_text, feature_name, candidate_paths, pattern_option_name
         )
     return candidate_paths[0] if candidate_paths else None
 

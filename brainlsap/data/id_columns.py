@@ -83,13 +83,13 @@ _MAX_NUMBER_COLUMNS = 3
 class IdChoice(NamedTuple):
     """The column that names people or scans, or why none was chosen.
 
-    column_name : None if none was chosen; problem : then a sentence; candidates : names
-    of columns that may be meant.
+    column_name : None if none was chosen; problem_text : then a sentence;
+    candidate_names : names of columns that may be meant.
     """
 
     column_name: str | None
-    problem: str = ""
-    candidates: tuple[str, ...] = ()
+    problem_text: str = ""
+    candidate_names: tuple[str, ...] = ()
 
 
 class UserColumns(NamedTuple):
@@ -190,7 +190,7 @@ def choose_id_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     --------
     >>> choose_id_column({"": ["0", "1"], "eid": ["1000017", "1000005"]}).column_name
     'eid'
-    >>> choose_id_column({"": ["0", "1"], "age": ["70", "71"]}).problem
+    >>> choose_id_column({"": ["0", "1"], "age": ["70", "71"]}).problem_text
     'the first column has no name, and its cells only number the rows'
     """
     first_column_name = next(iter(cells_by_column), "")
@@ -202,7 +202,7 @@ def choose_id_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
         for column_name, column_cells in cells_by_column.items()
         if not are_dates(column_cells)
     }
-    if person_choice.column_name is not None or person_choice.problem:
+    if person_choice.column_name is not None or person_choice.problem_text:
         return person_choice
     name_by_letters = {
         get_name_letters(column_name): column_name for column_name in cells_by_column

@@ -365,8 +365,8 @@ def _read_without_faulty(
 
     if not scan_list.fault_findings:
         scan_list.fault_findings += _find_empty_scan_faults(X, scan_names)
-    scan_list.notes += scan_list.count_notes()
-    scan_list.notes += make_left_out_notes(scan_list.left_out)
+    scan_list.note_findings += scan_list.make_counted_notes()
+    scan_list.note_findings += make_left_out_notes(scan_list.left_out_scans)
     if scan_list.fault_findings:
         raise _make_refused_study_error(folder, scan_list, feature_sources)
     recorded_reading_options = ReadingOptions.from_jsonable(
@@ -386,7 +386,7 @@ def _read_without_faulty(
         classes=scan_list.classes,
         classes_ordered=scan_list.classes_ordered,
         label_name=scan_list.label_name or "none",
-        findings=tuple(scan_list.notes),
+        findings=tuple(scan_list.note_findings),
         provenance={
             "folder": str(folder.resolve()),
             "atlas": atlas.name,
@@ -397,7 +397,7 @@ def _read_without_faulty(
         },
         reading_options=recorded_reading_options,
         truth=_read_planted_region_table(folder, atlas),
-        left_out=left_out_table(scan_list.left_out),
+        left_out=left_out_table(scan_list.left_out_scans),
     )
 
 
@@ -494,7 +494,7 @@ def _make_refused_study_error(
     )
     return RefusedStudyError.from_findings(
         folder,
-        [*scan_list.notes, *fault_findings],
+        [*scan_list.note_findings, *fault_findings],
         count_texts=[*people_count_texts, *scan_list.count_texts],
     )
 
@@ -591,10 +591,10 @@ def open_scans_and_sources(
     if people_paths and (
         people_contents.sheet or people_contents.path != people_paths[0]
     ):
-        scan_list.notes.insert(
+        scan_list.note_findings.insert(
             0, Finding(f"participants were read from {people_contents.name_and_sheet}")
         )
-    scan_list.notes += [
+    scan_list.note_findings += [
         _make_unused_sheet_note(sheet_contents, label_name)
         for sheet_contents in sheet_contents_list
         if sheet_contents is not people_contents
@@ -614,7 +614,7 @@ def open_scans_and_sources(
             "FreeSurfer folders with a suffix in their names were assigned to "
             "participants:"
         )
-        scan_list.notes.append(
+        scan_list.note_findings.append(
             Finding(message, kind=ASSUMED, people=tuple(alias_texts), max_people=3)
         )
     _add_unlisted_people_notes(scan_list, feature_sources, facts_by_person_and_visit)
@@ -694,12 +694,14 @@ def _add_unlisted_people_notes(
         "files and folders were left out, because their participants are not in "
         f"{table_name}:"
     )
-    scan_list.notes.append(Finding(message, LEFT_OUT, people=tuple(unlisted_ids)))
+    scan_list.note_findings.append(
+        Finding(message, LEFT_OUT, people=tuple(unlisted_ids))
+    )
     listed_id_by_bare_id = {
         to_bare_id(listed_id): listed_id
         for listed_id in sorted({*listed_person_ids} - ids_with_files)
     }
-    scan_list.notes += [
+    scan_list.note_findings += [
         Finding(
             f"no files have the ID {listed_id_by_bare_id[to_bare_id(file_id)]!r} of "
             f"{table_name}, but some files have the similar ID {file_id!r}. If both "
@@ -827,12 +829,12 @@ def _load_weights_and_ownership(
                 "no connectome was read, so models estimate one connectome from the "
                 "features of the training people"
             )
-            scan_list.notes.append(Finding(message))
+            scan_list.note_findings.append(Finding(message))
         elif connectome_source is not None and connectome_stack is None:
             shared_matrix, matrix_notes = _read_connectome_file(
                 connectome_source, feature_sources.atlas, reading_options
             )
-            scan_list.notes.append(
+            scan_list.note_findings.append(
                 Finding(
                     "one connectome is used for all participants",
                     kind=SHARED_CONNECTOME,
@@ -1166,7 +1168,7 @@ def _read_feature_array(
         scan_list.add_notes(
             location_note
             for location_note in make_findings(location_notes)
-            if location_note not in scan_list.notes
+            if location_note not in scan_list.note_findings
         )
         feature_sources.add_scale_columns(scan_list.table)
         scans_with_progress = tqdm(

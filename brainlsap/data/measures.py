@@ -453,8 +453,8 @@ class MeasureProperties(NamedTuple):
 
     The best come first, all in lower case.
     """
-    on_surface: bool = False
-    in_stats: bool = False
+    is_on_surface: bool = False
+    is_in_stats: bool = False
 
     @property
     def is_independent_of_size(self) -> bool:
@@ -525,8 +525,8 @@ _MEASURES = {
             plausible_range=(20.0, 15000.0),
             usual_median_range=(20.0, 15000.0),
             unit="mm2",
-            on_surface=True,
-            in_stats=True,
+            is_on_surface=True,
+            is_in_stats=True,
         ),
         MeasureProperties(
             "thickness",
@@ -535,8 +535,8 @@ _MEASURES = {
             plausible_median_range=(0.8, 20.0),
             usual_median_range=(0.8, 5.0),
             unit="mm",
-            on_surface=True,
-            in_stats=True,
+            is_on_surface=True,
+            is_in_stats=True,
         ),
         MeasureProperties(
             "volume",
@@ -544,7 +544,7 @@ _MEASURES = {
             plausible_range=(20.0, 60000.0),
             usual_median_range=(20.0, 60000.0),
             unit="mm3",
-            in_stats=True,
+            is_in_stats=True,
         ),
     )
 }
@@ -617,12 +617,12 @@ def fill_subcortex_with_notes(
             "measured"
         )
     n_unknown_regions = atlas.unknown_structure_mask.sum()
-    if measure_properties.on_surface and n_unknown_regions:
+    if measure_properties.is_on_surface and n_unknown_regions:
         note_texts.append(
             f"{measure_properties.name}: {count_text(n_unknown_regions, 'region')} of "
             f"unknown structure {verb_form(n_unknown_regions, 'are')} read as cortex"
         )
-    if not measure_properties.on_surface or not subcortical_region_mask.any():
+    if not measure_properties.is_on_surface or not subcortical_region_mask.any():
         note_texts += _list_missing_structure_notes(
             region_values, measure_properties, atlas
         )
@@ -680,12 +680,14 @@ def _check_region_values(
             f"Add the values, or {format_leave_out_advice()}."
         )
     invalid_region_mask = np.isinf(region_values) | (
-        (region_values < 0) & measure_properties.in_stats
+        (region_values < 0) & measure_properties.is_in_stats
     )
     if invalid_region_mask.any():
         region_index = int(np.flatnonzero(invalid_region_mask)[0])
         expected_text = (
-            "a size of at least 0" if measure_properties.in_stats else "a finite number"
+            "a size of at least 0"
+            if measure_properties.is_in_stats
+            else "a finite number"
         )
         raise FileFormatError(
             f"{measure_properties.name} of {atlas.names[region_index]} is "
@@ -717,7 +719,7 @@ def check_unit(
     z-scores are.
     """
     measured_values = region_values[
-        atlas.cortex if measure_properties.on_surface else slice(None)
+        atlas.cortex if measure_properties.is_on_surface else slice(None)
     ]
     measured_values = measured_values[~np.isnan(measured_values)]
     if not measured_values.size:

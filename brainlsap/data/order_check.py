@@ -1,10 +1,10 @@
 """Check on the weights that the rows of connectomes are the regions they are taken for.
 
 Three figures are computed under each known order of so many rows: the rank correlation
-of the weights with a template connectome (:func:`template_connectome`), the rank
-correlation of the weights within the left hemisphere with those within the right, and
-the mean rank of the links between homotopic regions among all links of these regions to
-the other side (0 to 1; 0.5 by chance).
+of the weights with a template connectome (:func:`compute_template_connectome`), the
+rank correlation of the weights within the left hemisphere with those within the right,
+and the mean rank of the links between homotopic regions among all links of these
+regions to the other side (0 to 1; 0.5 by chance).
 
 Two orders are compared on the regions for which they differ. The weights clearly prefer
 an order if its correlation is at least `MIN_CORRELATION` and exceeds that of the other
@@ -308,7 +308,7 @@ def _correlate_with_template(
     W: np.ndarray, atlas: Atlas, counted_pair_mask: np.ndarray
 ) -> float:
     """Return the rank correlation with the template; NaN where there is none."""
-    template_weights = template_connectome(atlas)
+    template_weights = compute_template_connectome(atlas)
     if template_weights is None:
         return np.nan
     comparable_pair_mask = np.triu(np.ones(W.shape, dtype=bool), 1) & counted_pair_mask
@@ -323,7 +323,7 @@ def _correlate_with_template(
 @lru_cache(maxsize=32)  # every matrix is compared in the same candidate orders
 def _compute_template_ranks(atlas: Atlas, mask_bytes: bytes) -> np.ndarray:
     """Return the ranks of the template's weights of these pairs around their mean."""
-    template_weights = np.asarray(template_connectome(atlas))
+    template_weights = np.asarray(compute_template_connectome(atlas))
     comparable_pair_mask = np.frombuffer(mask_bytes, dtype=bool).reshape(
         template_weights.shape
     )
@@ -658,7 +658,7 @@ def _count_and_list_rivals(
 
 
 @lru_cache(maxsize=16)
-def template_connectome(atlas: Atlas) -> np.ndarray | None:
+def compute_template_connectome(atlas: Atlas) -> np.ndarray | None:
     """Return the weights between regions that a healthy group has on average.
 
     Parameters

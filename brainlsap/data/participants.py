@@ -443,13 +443,13 @@ class ScanList:
     """The column, as the table writes it."""
     classes: tuple[str, ...]
     classes_ordered: bool
-    notes: list[Finding]
+    note_findings: list[Finding]
     fault_findings: list[Finding]
     count_texts: list[str] = field(default_factory=list)
     """Lines with the data that were read, and the number of scans."""
-    scan_notes: list[Finding] = field(default_factory=list)
+    scan_note_findings: list[Finding] = field(default_factory=list)
     """Notes on single scans; a note has one entry for each of its scans."""
-    left_out: list[LeftOutScan] = field(default_factory=list)
+    left_out_scans: list[LeftOutScan] = field(default_factory=list)
     """Scans of the tables that are not in `scans`."""
     progress_bar_options: Mapping[str, Any] = field(default_factory=dict)
     """Options of `tqdm` for the progress bar."""
@@ -476,18 +476,18 @@ class ScanList:
         is_about_scan: bool = False,
     ) -> None:
         """Add notes on the study, or on one scan, each beginning with `prefix_text`."""
-        note_list = self.scan_notes if is_about_scan else self.notes
+        note_list = self.scan_note_findings if is_about_scan else self.note_findings
         for finding in make_findings(notes):
             message = (
                 f"{prefix_text}: {finding.message}" if prefix_text else finding.message
             )
             note_list.append(replace(finding, message=message))
 
-    def count_notes(self) -> list[Finding]:
+    def make_counted_notes(self) -> list[Finding]:
         """Return the notes on single scans, each once with its number of scans."""
         distinct_findings = list[Finding]()
         scan_counts = list[int]()
-        for finding in self.scan_notes:
+        for finding in self.scan_note_findings:
             if finding in distinct_findings:
                 scan_counts[distinct_findings.index(finding)] += 1
             else:
@@ -569,7 +569,7 @@ def list_scans(
         exclusion_reasons = [f"{people_table_name} lists no scan"]
         n_excluded_scans = sum(
             left_out_scan.fate == EXCLUDED or bool(left_out_scan.reason)
-            for left_out_scan in visit_list.left_out
+            for left_out_scan in visit_list.left_out_scans
         )
         if n_excluded_scans:
             exclusion_reasons = [
@@ -610,10 +610,10 @@ def list_scans(
             scan_table, label_name, people_table_name, classes, visit_list
         )
         class_names, is_ordered = class_selection.classes, class_selection.is_ordered
-        omission_findings += class_selection.notes
+        omission_findings += class_selection.note_findings
         scan_fault_findings += class_selection.fault_findings
         labelled_scan_mask = class_selection.labelled_scan_mask
-        visit_list.left_out += [
+        visit_list.left_out_scans += [
             LeftOutScan(
                 scan_row.scan,
                 scan_row.participant,
@@ -646,7 +646,7 @@ def list_scans(
         is_ordered,
         omission_findings,
         scan_fault_findings,
-        left_out=visit_list.left_out,
+        left_out_scans=visit_list.left_out_scans,
     )
 
 
@@ -743,7 +743,7 @@ class _VisitList:
     n_other_ages: int = 0
     """People whose age in the table of people fits no visit."""
     fault_findings: list[Finding] = field(default_factory=list)
-    left_out: list[LeftOutScan] = field(default_factory=list)
+    left_out_scans: list[LeftOutScan] = field(default_factory=list)
     """Scans of the tables that do not become scans of the cohort."""
 
     def exclude_scans(self, excluded_ids: Sequence[str]) -> None:
@@ -751,7 +751,7 @@ class _VisitList:
         if not excluded_ids:
             return
         all_left_out_scans = [
-            *self.left_out,
+            *self.left_out_scans,
             *(LeftOutScan(*name_triple, EXCLUDED) for name_triple in self.name_triples),
         ]
         excluded_scan_names = match_excluded_scan_names(
@@ -764,11 +764,11 @@ class _VisitList:
             for left_out_scan in all_left_out_scans
             if left_out_scan.scan not in excluded_scan_names
         }
-        self.left_out = [
+        self.left_out_scans = [
             left_out_scan._replace(fate=EXCLUDED)
             if left_out_scan.scan in excluded_scan_names
             else left_out_scan
-            for left_out_scan in self.left_out
+            for left_out_scan in self.left_out_scans
         ]
         self._remove_scans(dict.fromkeys(excluded_scan_names, (EXCLUDED, "")))
         self.fault_findings = [
@@ -799,8 +799,8 @@ class _VisitList:
     def _remove_scans(
         self, fate_and_reason_by_scan: Mapping[str, tuple[str, str]]
     ) -> None:
-        """Move scans to `left_out`, with fate and reason by name."""
-        self.left_out += [
+        """Move scans to `left_out_scans`, with fate and reason by name."""
+        self.left_out_scans += [
             LeftOutScan(*name_triple, *fate_and_reason_by_scan[name_triple[0]])
             for name_triple in self.name_triples
             if name_triple[0] in fate_and_reason_by_scan
@@ -847,7 +847,7 @@ def _list_visits(
             for session_id in unscanned_session_ids:
                 scan_name = f"{participant_name}_{session_id}"
                 visit_list.unscanned_visit_names.append(scan_name)
-                visit_list.left_out.append(
+                visit_list.left_out_scans.append(
                     LeftOutScan(scan_name, participant_name, session_id, NO_IMAGE)
                 )
         session_by_visit = (
@@ -869,7 +869,7 @@ def _list_visits(
                 if visit_key in baseline_visit_keys
             ][:1]
             visit_list.n_without_baseline += not selected_visit_keys
-            visit_list.left_out += [
+            visit_list.left_out_scans += [
                 LeftOutScan(
                     f"{participant_name}_{session_by_visit[visit_key]}".rstrip("_"),
                     participant_name,
@@ -1097,7 +1097,7 @@ class _ClassSelection(NamedTuple):
     classes: tuple[str, ...]
     is_ordered: bool
     labelled_scan_mask: pd.Series
-    notes: list[Finding]
+    note_findings: list[Finding]
     fault_findings: list[Finding]
 
 

@@ -342,7 +342,7 @@ def _make_implausible_value_mask(cohort: Cohort, feature_name: str) -> np.ndarra
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
     lowest_plausible_value, highest_plausible_value = measure_properties.plausible_range
     # In the subcortex a measure of the surface may be replaced by the volume.
-    judged_region_mask = cohort.atlas.cortex | (not measure_properties.on_surface)
+    judged_region_mask = cohort.atlas.cortex | (not measure_properties.is_on_surface)
     return (
         (feature_values < lowest_plausible_value)
         | (feature_values > highest_plausible_value)
@@ -538,7 +538,7 @@ def _get_measured_values(cohort: Cohort, feature_name: str) -> np.ndarray:
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
     return (
         feature_values[:, cohort.atlas.cortex]
-        if get_measure_properties(feature_name).on_surface
+        if get_measure_properties(feature_name).is_on_surface
         else feature_values
     )
 

@@ -104,7 +104,7 @@ class RegionList(NamedTuple):
 
 
 def read_region_list(
-    list_path: str | Path, present_labels: Iterable[object] = ()
+    list_path: str | Path, image_label_numbers: Iterable[object] = ()
 ) -> RegionList:
     """Read a list or a table of region names.
 
@@ -113,7 +113,7 @@ def read_region_list(
     list_path : str or Path
         A table with a header (`NAME_COLUMNS`), or a list without one: on each line a
         name, with numbers before or behind it (an integer, colours, coordinates).
-    present_labels : iterable, optional
+    image_label_numbers : iterable, optional
         Labels of an image. Of several columns of integers, the one with all of these
         labels is the index; otherwise the first.
 
@@ -157,7 +157,10 @@ def read_region_list(
     ]
     name_column_name = _choose_name_column(list_path, list_table, text_column_names)
     index_column_name = _choose_number_column(
-        list_table, [*text_column_names, name_column_name], present_labels, has_header
+        list_table,
+        [*text_column_names, name_column_name],
+        image_label_numbers,
+        has_header,
     )
     name_texts = list_table.pop(name_column_name)
     index_cells = "" if index_column_name is None else list_table.pop(index_column_name)
@@ -237,17 +240,17 @@ def _choose_name_column(
 def _choose_number_column(
     list_table: pd.DataFrame,
     excluded_column_names: Sequence[str],
-    present_labels: Iterable[object],
+    image_label_numbers: Iterable[object],
     has_header: bool,
 ) -> str | None:
-    """Return the column of numbers with all of `present_labels`, else a usual one."""
+    """Return the column with all of `image_label_numbers`, else a usual one."""
     number_column_names = [
         column_name
         for column_name in list_table
         if column_name not in excluded_column_names
     ]
     label_texts = {
-        str(image_label).removesuffix(".0") for image_label in present_labels
+        str(image_label).removesuffix(".0") for image_label in image_label_numbers
     }
     candidate_column_names = [
         number_column_name

@@ -681,7 +681,7 @@ def find_subcortex_measure_name(cohort: Any, feature: str) -> str:
     subcortex_policy = cohort.provenance.get("subcortex", "absent")
     return (
         SUBCORTEX.get(subcortex_policy, "")
-        if get_measure_properties(feature).on_surface
+        if get_measure_properties(feature).is_on_surface
         else ""
     )
 

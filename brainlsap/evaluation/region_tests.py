@@ -457,7 +457,7 @@ def _flag_comparable_units(cohort: Cohort) -> np.ndarray:
     ):
         measure_properties = get_measure_properties(feature_name)
         is_comparable_region[:] = measure_properties.is_independent_of_size
-        if measure_properties.on_surface and has_subcortex_volumes:
+        if measure_properties.is_on_surface and has_subcortex_volumes:
             is_comparable_region[is_subcortex_region] = False
     return is_comparable_value
 

@@ -122,7 +122,7 @@ def test_the_atlas_chooses_between_connectomes(write, tmp_path, tiny):
     for pattern in ("*schaefer*", "sub-01/*schaefer*"):
         files = StudyFiles(tmp_path, pattern=pattern)
         assert "schaefer" in files.find_connectome_source(scan, tiny).name
-        assert files.find_connectome_source(scan._replace(files=()), tiny) is None
+        assert files.find_connectome_source(scan._replace(paths=()), tiny) is None
 
 
 def test_files_of_one_name_are_chosen_by_the_folders_that_the_advice_names(study, tiny):
