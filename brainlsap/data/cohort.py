@@ -33,7 +33,7 @@ from brainlsap.data.flow import LEFT_OUT_COLUMNS, NOT_SELECTED, left_out_table
 from brainlsap.data.id_columns import (
     are_yes_no,
     choose_person_column,
-    find_person_columns,
+    find_person_column_names,
     to_table_cells,
 )
 from brainlsap.data.order_check import check_arrays
@@ -320,7 +320,7 @@ class Cohort:
         )
         findings = [
             *findings,
-            *_note_columns_outside_atlas(features_by_argument, atlas),
+            *_make_nonatlas_column_notes(features_by_argument, atlas),
         ]
         features_by_argument = {
             column_name: _order_columns_by_atlas(column_name, x, atlas)
@@ -1105,7 +1105,7 @@ def _find_person_column_name(
     if person_column_choice.column_name is not None:
         return column_name_by_text[person_column_choice.column_name]
     message = person_column_choice.problem_text
-    for column_name in find_person_columns(cells_by_column):
+    for column_name in find_person_column_names(cells_by_column):
         # without a choice these are groups, of which yes and no, and labels, are clear
         is_label_column = cells_by_column[column_name] == to_table_cells(labels)
         if not (message or is_label_column or are_yes_no(cells_by_column[column_name])):
@@ -1133,7 +1133,7 @@ def _to_number_array(argument_name: str, array_like: ArrayLike) -> np.ndarray:
         ) from error
 
 
-def _find_columns_outside_atlas(
+def _find_nonatlas_column_names(
     argument_table: pd.DataFrame, atlas: Atlas
 ) -> list[object]:
     """Return columns that atlases leave out on purpose, such as the cerebellum."""
@@ -1144,7 +1144,7 @@ def _find_columns_outside_atlas(
     ]
 
 
-def _note_columns_outside_atlas(
+def _make_nonatlas_column_notes(
     value_by_argument: Mapping[str, Any], atlas: Atlas
 ) -> list[Finding]:
     """Return notes on columns of tables that atlases leave out on purpose."""
@@ -1157,7 +1157,7 @@ def _note_columns_outside_atlas(
         for argument_name, argument_value in value_by_argument.items()
         if isinstance(argument_value, pd.DataFrame)
         and (
-            nonatlas_column_names := _find_columns_outside_atlas(argument_value, atlas)
+            nonatlas_column_names := _find_nonatlas_column_names(argument_value, atlas)
         )
     ]
 
@@ -1170,7 +1170,7 @@ def _order_columns_by_atlas(
         if are_default_row_names([*map(str, argument_value)]):
             return argument_value
         argument_value = argument_value.drop(
-            columns=_find_columns_outside_atlas(argument_value, atlas)
+            columns=_find_nonatlas_column_names(argument_value, atlas)
         )
         return argument_value.iloc[:, atlas.match_all(argument_value).argsort()]
     if isinstance(argument_value, Sequence) and any(
@@ -1320,7 +1320,7 @@ def _has_only_row_numbers(scan_name_index: pd.Index | None) -> bool:
     if not pd.api.types.is_integer_dtype(scan_name_index.dtype):
         return False
     index_names = [str(name) for name in scan_name_index.names if name is not None]
-    return not find_person_columns(index_names) and not find_column_name(
+    return not find_person_column_names(index_names) and not find_column_name(
         index_names, ID_COLUMNS
     )
 

@@ -151,10 +151,10 @@ def find_covariate_kind(column_name: object) -> str:
     return _KIND_OF_NAME.get(name_letters, name_letters)
 
 
-def find_stage_columns(text_table: pd.DataFrame) -> list[str]:
+def find_stage_column_names(text_table: pd.DataFrame) -> list[str]:
     """Return the columns that name at least two stages, and few other values.
 
-    >>> find_stage_columns(pd.DataFrame({"Dx": ["CN", "AD"], "Sex": ["F", "M"]}))
+    >>> find_stage_column_names(pd.DataFrame({"Dx": ["CN", "AD"], "Sex": ["F", "M"]}))
     ['Dx']
     """
     stage_column_names = list[str]()
@@ -177,7 +177,7 @@ def propose_label_option(fact_tables: Iterable[pd.DataFrame]) -> dict[str, str]:
     stage_column_names = [
         column_name
         for fact_table in fact_tables
-        for column_name in find_stage_columns(fact_table)
+        for column_name in find_stage_column_names(fact_table)
     ]
     return {"label": stage_column_names[0]} if len(stage_column_names) == 1 else {}
 

@@ -56,7 +56,7 @@ from brainlsap.data.measures import (
 )
 from brainlsap.data.region_tables import (
     TableContents,
-    find_tracer_columns,
+    find_tracer_column_names,
     layouts_text,
     propose_atlas_option,
     read_region_values_and_notes,
@@ -1051,7 +1051,7 @@ class FeatureSources:
         feature_name = measure_properties.name
         if feature_name not in (*PET_FEATURES, "suvr"):
             return
-        for tracer_column_name in find_tracer_columns(table_contents.text_table):
+        for tracer_column_name in find_tracer_column_names(table_contents.text_table):
             cell_counts = Counter(
                 table_contents.text_table[tracer_column_name]
                 .iloc[list(row_indices)]
@@ -1199,14 +1199,14 @@ class FeatureSources:
             person_ids,
             {
                 **self.people_contents.text_table.to_dict("list"),
-                self.people_contents.id_column: person_ids,
+                self.people_contents.id_column_name: person_ids,
             },
             table_person_ids,
             {
                 **table_contents.text_table.to_dict("list"),
-                table_contents.id_column: table_person_ids,
+                table_contents.id_column_name: table_person_ids,
             },
-            (self.people_contents.id_column, table_contents.id_column),
+            (self.people_contents.id_column_name, table_contents.id_column_name),
         )
         if message:
             raise CohortError(
@@ -1401,7 +1401,7 @@ class FeatureSources:
                         spelling_advice = (
                             f"these are values of the column {column_name} of "
                             f"{self.people_contents.name_and_sheet}, so add the column "
-                            f"{self.people_contents.id_column} to "
+                            f"{self.people_contents.id_column_name} to "
                             f"{table_contents.name_and_sheet}, with the ID of each row"
                         )
                 return (
@@ -1433,7 +1433,7 @@ class FeatureSources:
         ]
         scale_findings = list[Finding]()
         for scale_column_name in dict.fromkeys(
-            [*scale_column_names, *find_tracer_columns(table_contents.text_table)]
+            [*scale_column_names, *find_tracer_column_names(table_contents.text_table)]
         ):
             scale_cells = table_contents.text_table[scale_column_name].to_numpy()
             scan_scale_names = [

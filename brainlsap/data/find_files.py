@@ -24,9 +24,9 @@ from brainlsap.data.id_columns import (
     NO_CHOICE,
     UserColumns,
     choose_id_column,
-    find_saved_index_columns,
-    find_session_column,
-    find_user_column,
+    find_saved_index_names,
+    find_session_column_name,
+    find_user_column_name,
 )
 from brainlsap.data.measures import (
     find_tracers_of_file,
@@ -150,7 +150,7 @@ class ScanRows(NamedTuple):
         The scan of each row.
     text_table : DataFrame
         The other columns, as text.
-    id_column, session_column : str
+    id_column_name, session_column_name : str
         Heads of the columns that `scan_identities` are from.
     missing_words : MissingWords
         Those of :class:`.TableColumns`.
@@ -158,8 +158,8 @@ class ScanRows(NamedTuple):
 
     scan_identities: list[ScanIdentity]
     text_table: pd.DataFrame
-    id_column: str
-    session_column: str | None
+    id_column_name: str
+    session_column_name: str | None
     missing_words: MissingWords
 
 
@@ -175,16 +175,20 @@ def read_scan_rows(
     or two could, or rows do not name scans.
     """
     cells_by_column = split_rows_by_visit(read_table_columns(table_path, sheet_name))
-    id_column = find_user_column(cells_by_column, user_columns.id_column_names)
-    if id_column is None:
-        id_column = _choose_id_column(table_path, cells_by_column)
-    saved_index_names = find_saved_index_columns(cells_by_column)
-    scan_identities = _pop_scan_identities(table_path, cells_by_column, id_column)
-    session_column = find_user_column(
+    id_column_name = find_user_column_name(
+        cells_by_column, user_columns.id_column_names
+    )
+    if id_column_name is None:
+        id_column_name = _choose_id_column_name(table_path, cells_by_column)
+    saved_index_names = find_saved_index_names(cells_by_column)
+    scan_identities = _pop_scan_identities(table_path, cells_by_column, id_column_name)
+    session_column_name = find_user_column_name(
         cells_by_column, user_columns.session_column_names
-    ) or find_session_column(cells_by_column)
-    if session_column:
-        session_ids = _pop_session_cells(table_path, cells_by_column, session_column)
+    ) or find_session_column_name(cells_by_column)
+    if session_column_name:
+        session_ids = _pop_session_cells(
+            table_path, cells_by_column, session_column_name
+        )
         scan_identities = [
             scan_identity._replace(session=session_id or scan_identity.session)
             for scan_identity, session_id in zip(
@@ -194,18 +198,20 @@ def read_scan_rows(
     for index_column_name in {*saved_index_names} & {*cells_by_column}:
         cells_by_column.pop(index_column_name)  # the order of rows is no covariate
     text_table = pd.DataFrame(cells_by_column, dtype=object).rename_axis(
-        columns=id_column
+        columns=id_column_name
     )
     return ScanRows(
         scan_identities,
         text_table,
-        id_column,
-        session_column,
+        id_column_name,
+        session_column_name,
         cells_by_column.missing_words,
     )
 
 
-def _choose_id_column(table_path: str | Path, cells_by_column: TableColumns) -> str:
+def _choose_id_column_name(
+    table_path: str | Path, cells_by_column: TableColumns
+) -> str:
     """Return the column of ids; raise where none is, or several could be."""
     id_choice = choose_id_column(cells_by_column)
     if id_choice.column_name is not None:
@@ -231,12 +237,12 @@ def _choose_id_column(table_path: str | Path, cells_by_column: TableColumns) -> 
 
 
 def _pop_scan_identities(
-    table_path: str | Path, cells_by_column: TableColumns, id_column: str
+    table_path: str | Path, cells_by_column: TableColumns, id_column_name: str
 ) -> list[ScanIdentity]:
     """Remove the column of ids, and return its names; raise where a row has none."""
-    id_texts = cells_by_column.pop(id_column)
+    id_texts = cells_by_column.pop(id_column_name)
     scan_identities = [parse_scan_identity(id_text or "") for id_text in id_texts]
-    missing_word_by_row = cells_by_column.missing_words.get(id_column, {})
+    missing_word_by_row = cells_by_column.missing_words.get(id_column_name, {})
     row_texts = [
         f"row {cells_by_column.line_numbers[row_index]} "
         f"({id_text or missing_word_by_row.get(row_index, 'empty')})"
@@ -249,8 +255,9 @@ def _pop_scan_identities(
     ]
     if row_texts:
         raise FileFormatError(
-            f"{id_column or 'the first column'} must contain a participant ID in every "
-            f"row. Rows without an ID: {join_with_commas(row_texts)}. Merged cells "
+            f"{id_column_name or 'the first column'} must contain a participant ID in "
+            "every row. Rows without an ID: "
+            f"{join_with_commas(row_texts)}. Merged cells "
             "contain the ID only in their first row; write the ID into every row.",
             path=table_path,
         )
@@ -258,15 +265,15 @@ def _pop_scan_identities(
 
 
 def _pop_session_cells(
-    table_path: str | Path, cells_by_column: TableColumns, session_column: str
+    table_path: str | Path, cells_by_column: TableColumns, session_column_name: str
 ) -> list[str | None]:
     """Remove the column of visits, and return its cells; raise at failed formulas."""
-    session_cells = cells_by_column.pop(session_column)
+    session_cells = cells_by_column.pop(session_column_name)
     for row_index, session_cell in enumerate(session_cells):
         if is_formula_error(session_cell):
             raise FileFormatError(
-                f"the column {session_column} must contain the name of a visit, or "
-                "be empty",
+                f"the column {session_column_name} must contain the name of a visit, "
+                "or be empty",
                 path=table_path,
                 got=f"{session_cell!r} in row "
                 f"{cells_by_column.line_numbers[row_index]}, the result of a failed "

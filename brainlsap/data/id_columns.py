@@ -123,7 +123,7 @@ def _to_column_names(column_option: str | Sequence[str] | None) -> tuple[str, ..
 NO_CHOICE = UserColumns()
 
 
-def find_user_column(
+def find_user_column_name(
     column_names: Iterable[str], user_column_names: Sequence[str]
 ) -> str | None:
     """Return the name of the first chosen column: as written, else by its letters."""
@@ -134,7 +134,7 @@ def find_user_column(
     return find_column_name(column_names, user_column_names)
 
 
-def find_session_column(column_names: Iterable[str]) -> str | None:
+def find_session_column_name(column_names: Iterable[str]) -> str | None:
     """Return the name of the column of visits, None if there is none."""
     column_names = list(column_names)
     known_column_name = find_column_name(column_names, SESSION_COLUMNS)
@@ -150,7 +150,7 @@ def find_session_column(column_names: Iterable[str]) -> str | None:
     )
 
 
-def find_person_columns(column_names: Iterable[str]) -> list[str]:
+def find_person_column_names(column_names: Iterable[str]) -> list[str]:
     """Return the columns whose names are of people, best first."""
     column_names = list(column_names)
     name_by_letters = {
@@ -220,7 +220,7 @@ def _choose_scan_column(
     cells_by_column: Mapping[str, Cells], scan_column_names: Sequence[str]
 ) -> IdChoice:
     """Choose among the columns whose names are of scans."""
-    possible_id_columns = _find_possible_id_columns(cells_by_column)
+    possible_id_columns = _find_possible_column_names(cells_by_column)
     repeating_column_names = [
         column_name
         for column_name in scan_column_names
@@ -232,11 +232,11 @@ def _choose_scan_column(
         if not are_row_numbers(cells_by_column[column_name])
     ]
     column_name = (repeating_column_names or text_column_names or scan_column_names)[0]
-    rival_column_names = _find_group_columns(cells_by_column)
+    rival_column_names = _find_group_column_names(cells_by_column)
     if are_consecutive_numbers(cells_by_column[column_name]):
         rival_column_names += possible_id_columns
     elif not repeating_column_names:
-        rival_column_names += _find_coarser_columns(
+        rival_column_names += _find_coarser_column_names(
             cells_by_column, column_name, possible_id_columns
         )
     return _choose_column_without_rivals(column_name, rival_column_names)
@@ -248,21 +248,21 @@ def _choose_saved_index(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     Its cells must be text, or numbers as ids are; a column that counts rows names
     nobody.
     """
-    possible_id_columns = _find_possible_id_columns(cells_by_column)
+    possible_id_columns = _find_possible_column_names(cells_by_column)
     number_column_names = [
         column_name
-        for column_name in _find_number_columns(cells_by_column)
+        for column_name in _find_number_column_names(cells_by_column)
         if column_name not in possible_id_columns
     ]
-    group_column_names = _find_group_columns(cells_by_column)
-    for column_name in _find_index_columns(cells_by_column)[:1]:
+    group_column_names = _find_group_column_names(cells_by_column)
+    for column_name in _find_index_column_names(cells_by_column)[:1]:
         are_only_numbers = are_row_numbers(cells_by_column[column_name])
         if are_only_numbers:
             rival_column_names = [*group_column_names, *possible_id_columns]
         else:
             rival_column_names = [
                 *group_column_names,
-                *_find_coarser_columns(
+                *_find_coarser_column_names(
                     cells_by_column, column_name, possible_id_columns
                 ),
             ]
@@ -301,7 +301,7 @@ def _choose_column_without_rivals(
     return IdChoice(None, problem_text, (column_name, *rival_column_names))
 
 
-def _find_possible_id_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
+def _find_possible_column_names(cells_by_column: Mapping[str, Cells]) -> list[str]:
     """Return the columns of unknown names that could hold ids."""
     return [
         column_name
@@ -310,7 +310,7 @@ def _find_possible_id_columns(cells_by_column: Mapping[str, Cells]) -> list[str]
     ]
 
 
-def _find_number_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
+def _find_number_column_names(cells_by_column: Mapping[str, Cells]) -> list[str]:
     """Return the first columns of unknown names with whole numbers that never repeat.
 
     They could be ids, but are no rivals of a column that is recognised.
@@ -326,9 +326,9 @@ def _find_number_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
     return number_column_names[:_MAX_NUMBER_COLUMNS]
 
 
-def _find_group_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
+def _find_group_column_names(cells_by_column: Mapping[str, Cells]) -> list[str]:
     """Return the column names of people, unless their cells are yes or no."""
-    column_names = find_person_columns(cells_by_column)
+    column_names = find_person_column_names(cells_by_column)
     return [
         column_name
         for column_name in column_names
@@ -342,8 +342,8 @@ def choose_person_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     Neither a name nor a problem is returned if no column name says that its cells name
     people.
     """
-    column_names = find_person_columns(cells_by_column)
-    session_column_name = find_session_column(cells_by_column)
+    column_names = find_person_column_names(cells_by_column)
+    session_column_name = find_session_column_name(cells_by_column)
     visit_cells = (
         None if session_column_name is None else cells_by_column[session_column_name]
     )
@@ -384,7 +384,7 @@ def choose_person_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
         else:
             rival_column_names.append(candidate_name)
     if are_consecutive_numbers(cells_by_column[column_name]):
-        possible_id_columns = _find_possible_id_columns(cells_by_column)
+        possible_id_columns = _find_possible_column_names(cells_by_column)
         rival_column_names += [
             rival_column_name
             for rival_column_name in possible_id_columns
@@ -412,7 +412,7 @@ def is_index_column_name(column_name: str) -> bool:
     return _INDEX_HEAD.fullmatch(column_name.strip()) is not None
 
 
-def _find_index_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
+def _find_index_column_names(cells_by_column: Mapping[str, Cells]) -> list[str]:
     """Return the columns that may be a saved row index.
 
     Only programs write such a name; or the first column has the name of an index.
@@ -431,9 +431,9 @@ def _find_index_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
     return column_names
 
 
-def find_saved_index_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
+def find_saved_index_names(cells_by_column: Mapping[str, Cells]) -> list[str]:
     """Return the columns that are a saved row index: they only count rows."""
-    column_names = _find_index_columns(cells_by_column)
+    column_names = _find_index_column_names(cells_by_column)
     return [
         column_name
         for column_name in column_names
@@ -607,7 +607,7 @@ def exchanged_ids_text(
         n_id_columns = id_column_letters.count(get_name_letters(column_name))
         if other_column_name is None or n_id_columns == 2:
             continue
-        is_person_column = bool(find_person_columns([column_name]))
+        is_person_column = bool(find_person_column_names([column_name]))
         if n_id_columns == 0 and are_consecutive_numbers(column_cells):
             # If the ids only count rows, too, neither column is known to be right.
             if not (
@@ -727,7 +727,7 @@ def _are_nested(coarse_cells: Cells, fine_cells: Cells) -> bool:
     return len({*zip(coarse_cells, fine_cells, strict=True)}) == len({*fine_cells})
 
 
-def _find_coarser_columns(
+def _find_coarser_column_names(
     cells_by_column: Mapping[str, Cells],
     column_name: str,
     candidate_names: Iterable[str],

@@ -46,7 +46,7 @@ from brainlsap.data.flow import (
 )
 from brainlsap.data.id_columns import (
     UserColumns,
-    find_user_column,
+    find_user_column_name,
     id_column_sentence,
 )
 from brainlsap.data.measures import (
@@ -721,7 +721,7 @@ def _add_unlisted_people_notes(
             feature_sources.study_files, people_contents.scan_identities
         ):
             advice = f"Give the place of the ID with {option_text('pattern', pattern)}"
-        advice += f". {id_column_sentence(people_contents.id_column)}"
+        advice += f". {id_column_sentence(people_contents.id_column_name)}"
         feature_sources.id_mismatch_finding = Finding(
             "no person in the table has files. The IDs in the table look like "
             f"{first_listed_id!r}, and the IDs of files and folders like "
@@ -763,12 +763,14 @@ def _check_user_columns(feature_sources: FeatureSources) -> None:
     )
     if people_contents is None:
         return
-    column_names = [people_contents.id_column, *people_contents.text_table]
-    if people_contents.session_column:
-        column_names.insert(1, people_contents.session_column)
+    column_names = [people_contents.id_column_name, *people_contents.text_table]
+    if people_contents.session_column_name:
+        column_names.insert(1, people_contents.session_column_name)
     if (
         user_columns.id_column_names
-        and find_user_column([people_contents.id_column], user_columns.id_column_names)
+        and find_user_column_name(
+            [people_contents.id_column_name], user_columns.id_column_names
+        )
         is None
     ):
         raise CohortError(
@@ -781,11 +783,11 @@ def _check_user_columns(feature_sources: FeatureSources) -> None:
     if not user_columns.session_column_names:
         return
     column_names += [
-        table_contents.session_column
+        table_contents.session_column_name
         for table_contents in (people_contents, *feature_sources.table_contents_list)
-        if table_contents.session_column
+        if table_contents.session_column_name
     ]
-    if find_user_column(column_names, user_columns.session_column_names) is None:
+    if find_user_column_name(column_names, user_columns.session_column_names) is None:
         raise CohortError(
             f"{option_text('session_column')} names the column "
             f"{join_with_commas(map(repr, user_columns.session_column_names))}, but "

@@ -227,7 +227,7 @@ class _PeopleRows(NamedTuple):
     cells_by_column: Mapping[str, Sequence[str | None]]
     missing_words: MissingWords
     participant_id: str = ""
-    id_column: str | None = None
+    id_column_name: str | None = None
 
 
 def _list_people_rows_and_faults(
@@ -235,13 +235,13 @@ def _list_people_rows_and_faults(
 ) -> tuple[list[_PeopleRows], list[Finding]]:
     """Return the table of people and every sessions file beside it, and faults."""
     cells_by_column = table_contents.text_table.to_dict("list")
-    people_rows_list = [
+    people_rows_records = [
         _PeopleRows(
             table_contents.path_and_sheet,
             table_contents.scan_identities,
             cells_by_column,
             table_contents.missing_words,
-            id_column=table_contents.id_column,
+            id_column_name=table_contents.id_column_name,
         )
     ]
     table_findings = list[Finding]()
@@ -262,14 +262,14 @@ def _list_people_rows_and_faults(
                 )
             except FileFormatError as error:
                 table_findings.append(Finding.from_error(error))
-                people_rows_list.append(
+                people_rows_records.append(
                     _PeopleRows(str(sessions_path), [], {}, {}, participant_id)
                 )
                 continue
             visit_identities = [
                 ScanIdentity(participant_name, session_id) for session_id in session_ids
             ]
-            people_rows_list.append(
+            people_rows_records.append(
                 _PeopleRows(
                     str(sessions_path),
                     visit_identities,
@@ -278,7 +278,7 @@ def _list_people_rows_and_faults(
                     participant_id,
                 )
             )
-    return people_rows_list, table_findings
+    return people_rows_records, table_findings
 
 
 def list_facts_and_findings(
@@ -288,21 +288,23 @@ def list_facts_and_findings(
 
     And faults: a person who stands twice, a sessions file that cannot be read.
     """
-    people_rows_list, table_findings = _list_people_rows_and_faults(table_contents)
+    people_rows_records, table_findings = _list_people_rows_and_faults(table_contents)
     facts_by_person_and_visit = FactsByPersonAndVisit()
-    for people_rows in people_rows_list:
+    for people_rows_record in people_rows_records:
         table_findings += _add_rows_and_find_repeats(
-            facts_by_person_and_visit, people_rows
+            facts_by_person_and_visit, people_rows_record
         )
     return facts_by_person_and_visit, table_findings
 
 
 def _add_rows_and_find_repeats(
-    facts_by_person_and_visit: FactsByPersonAndVisit, people_rows: _PeopleRows
+    facts_by_person_and_visit: FactsByPersonAndVisit, people_rows_record: _PeopleRows
 ) -> list[Finding]:
     """Add the rows of one table to the facts; return the rows that stand twice."""
     row_findings = list[Finding]()
-    lower_names = [column_name.lower() for column_name in people_rows.cells_by_column]
+    lower_names = [
+        column_name.lower() for column_name in people_rows_record.cells_by_column
+    ]
     column_names = [
         facts_by_person_and_visit.covariate_spellings.setdefault(
             lower_name, column_name
@@ -310,24 +312,24 @@ def _add_rows_and_find_repeats(
         if lower_name in COVARIATES and lower_names.count(lower_name) == 1
         else column_name
         for column_name, lower_name in zip(
-            people_rows.cells_by_column, lower_names, strict=True
+            people_rows_record.cells_by_column, lower_names, strict=True
         )
     ]
-    if people_rows.participant_id:
+    if people_rows_record.participant_id:
         facts_by_person_and_visit.sessions_columns.setdefault(
-            people_rows.participant_id, set()
+            people_rows_record.participant_id, set()
         ).update(column_names)
     missing_words_by_column = {
-        column_name: people_rows.missing_words.get(original_name, {})
+        column_name: people_rows_record.missing_words.get(original_name, {})
         for original_name, column_name in zip(
-            people_rows.cells_by_column, column_names, strict=True
+            people_rows_record.cells_by_column, column_names, strict=True
         )
     }
     session_ids_by_person: dict[str, set[str]] = {}
     cells_by_visit: dict[tuple[str, str], list[str | None]] = {}
     table_rows = zip(
-        people_rows.scan_identities,
-        *people_rows.cells_by_column.values(),
+        people_rows_record.scan_identities,
+        *people_rows_record.cells_by_column.values(),
         strict=True,
     )
     for row_index, (scan_identity, *row_cells) in enumerate(table_rows):
@@ -342,7 +344,7 @@ def _add_rows_and_find_repeats(
         )
         if is_repeated_visit or has_unnamed_visit:
             message = (
-                f"{people_rows.path_and_sheet} contains several rows of one "
+                f"{people_rows_record.path_and_sheet} contains several rows of one "
                 "person; expected one row for each visit"
             )
             advice = (
@@ -351,12 +353,12 @@ def _add_rows_and_find_repeats(
             )
             if is_identical_row:
                 message = (
-                    f"{people_rows.path_and_sheet} contains two identical rows of one "
-                    "person"
+                    f"{people_rows_record.path_and_sheet} contains two identical rows "
+                    "of one person"
                 )
                 advice = "Delete one of the rows"
-            if people_rows.id_column is not None:
-                advice += f". {id_column_sentence(people_rows.id_column)}"
+            if people_rows_record.id_column_name is not None:
+                advice += f". {id_column_sentence(people_rows_record.id_column_name)}"
             row_findings.append(
                 Finding(
                     message,
@@ -520,7 +522,7 @@ def list_scans(
     left out.
     """
     folder = feature_sources.study_files.folder
-    label_name = _find_label_column(
+    label_name = _find_label_column_name(
         facts_by_person_and_visit, label_name, people_table_name, folder
     )
     visit_list = _list_visits(
@@ -681,7 +683,7 @@ def _list_fact_names(facts_by_person_and_visit: FactsByPersonAndVisit) -> list[s
     ]
 
 
-def _find_label_column(
+def _find_label_column_name(
     facts_by_person_and_visit: FactsByPersonAndVisit,
     label_name: str | None,
     people_table_name: str,

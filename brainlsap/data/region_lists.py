@@ -21,7 +21,7 @@ from brainlsap.data.tables import (
     NAME_COLUMNS,
     SIDE_COLUMNS,
     find_column_name,
-    find_region_column,
+    find_region_column_name,
     read_lines,
     read_table,
     was_just_modified,
@@ -143,7 +143,7 @@ def read_region_list(
         return RegionList(workbench_table, has_header=False)
     delimiter, cell_rows = _split_delimiter_and_cells(text_lines)
     starts_with_number = any(map(_NUMBER.fullmatch, cell_rows[0]))
-    has_name_column = find_region_column(cell_rows[0], NAME_COLUMNS) is not None
+    has_name_column = find_region_column_name(cell_rows[0], NAME_COLUMNS) is not None
     has_header = has_name_column and not starts_with_number
     if not has_header:
         list_table = _build_list_table(list_path, cell_rows, delimiter is not None)
@@ -217,7 +217,7 @@ def _choose_name_column(
         if list_table[column_name].is_unique
     ]
     candidate_column_names = (
-        find_region_column(column_names, NAME_COLUMNS)
+        find_region_column_name(column_names, NAME_COLUMNS)
         for column_names in (unique_column_names, text_column_names, list_table)
     )
     name_column_name = next(filter(None, candidate_column_names))
@@ -268,7 +268,7 @@ def _choose_number_column(
             for column_name in candidate_column_names
             if column_name not in "xyz"
         ]
-    return find_region_column(candidate_column_names, accepted_column_names)
+    return find_region_column_name(candidate_column_names, accepted_column_names)
 
 
 def _order_names_by_numbers(

@@ -67,7 +67,7 @@ from brainlsap.data.tables import (
     SIDE_COLUMNS,
     MissingWords,
     find_column_name,
-    find_region_column,
+    find_region_column_name,
     has_decimal_comma,
     is_number_with_marks,
     number_cell_advice,
@@ -167,10 +167,10 @@ class TableContents(NamedTuple):
     values_by_measure_region : columns by measure ("" if it is not named) and region
     (position in the atlas); unmatched_region_names : names with a side, in column
     names, that are no region of the atlas; excluded_column_names : columns that atlases
-    leave out on purpose; id_column, session_column : the columns that scan names are
-    of; missing_words : those of its cells; fault_by_row_index : of single rows, whose
-    values are NaN in `values_by_measure_region`; measures_in_other_units : measures
-    whose columns name a unit that is not theirs.
+    leave out on purpose; id_column_name, session_column_name : the columns that scan
+    names are of; missing_words : those of its cells; fault_by_row_index : of single
+    rows, whose values are NaN in `values_by_measure_region`; measures_in_other_units :
+    measures whose columns name a unit that is not theirs.
     """
 
     path: Path
@@ -182,8 +182,8 @@ class TableContents(NamedTuple):
     unmatched_region_names: tuple[str, ...] = ()
     excluded_column_names: tuple[str, ...] = ()
     notes: tuple[Finding, ...] = ()
-    id_column: str = ""
-    session_column: str | None = None
+    id_column_name: str = ""
+    session_column_name: str | None = None
     sheet: str = ""
     missing_words: MissingWords = MappingProxyType({})
     fault_by_row_index: Mapping[int, Finding] = MappingProxyType({})
@@ -223,7 +223,7 @@ class TableContents(NamedTuple):
                 )
             return f"{table_name} contains {', '.join(self.measure_names)}{unit_advice}"
         if not self.values_by_measure_region and (
-            column_name := find_region_column(self.text_table, NAME_COLUMNS)
+            column_name := find_region_column_name(self.text_table, NAME_COLUMNS)
         ):
             return (
                 f"{table_name} has the regions in its column {column_name!r}; "
@@ -310,11 +310,11 @@ def read_table_contents(
     numbers in some rows only are faults of these rows.
     """
     path_and_sheet = _file_and_sheet_name(table_path, sheet_name)
-    scan_rows, layout_record = _join_rows_and_losses(
+    scan_rows_record, layout_record = _join_rows_and_losses(
         path_and_sheet, read_scan_rows(table_path, sheet_name, user_columns), atlas
     )
     participant_ids = [
-        scan_identity.participant for scan_identity in scan_rows.scan_identities
+        scan_identity.participant for scan_identity in scan_rows_record.scan_identities
     ]
     are_rows_regions = all(
         atlas.find(participant_id) is not None for participant_id in participant_ids
@@ -332,25 +332,25 @@ def read_table_contents(
         _file_and_sheet_name(Path(table_path).name, sheet_name)
     )
     if default_measure_name in ("", "suvr"):
-        tracer_feature_names = find_tracer_feature_names(scan_rows.text_table)
+        tracer_feature_names = find_tracer_feature_names(scan_rows_record.text_table)
         if len(tracer_feature_names) == 1:
             default_measure_name = tracer_feature_names.pop()
-    if header_match := FREESURFER_HEAD.fullmatch(scan_rows.id_column):
+    if header_match := FREESURFER_HEAD.fullmatch(scan_rows_record.id_column_name):
         side_letter = header_match[1].upper() if header_match[1] else None
         default_measure_name = MEASURE_OF_WORD.get(header_match[2].lower(), "other")
     table_contents = _parse_table_contents(
         Path(table_path),
-        scan_rows.scan_identities,
-        scan_rows.text_table,
+        scan_rows_record.scan_identities,
+        scan_rows_record.text_table,
         atlas,
         side_letter,
         default_measure_name,
         sheet_name,
     )
     return table_contents._replace(
-        id_column=scan_rows.id_column,
-        session_column=scan_rows.session_column,
-        missing_words=scan_rows.missing_words,
+        id_column_name=scan_rows_record.id_column_name,
+        session_column_name=scan_rows_record.session_column_name,
+        missing_words=scan_rows_record.missing_words,
         unmatched_region_names=(
             *table_contents.unmatched_region_names,
             *layout_record.unmatched_region_names,
@@ -387,23 +387,23 @@ class _JoinLosses(NamedTuple):
 
 
 def _find_row_regions(
-    path_and_sheet: str, scan_rows: ScanRows, atlas: Atlas
+    path_and_sheet: str, scan_rows_record: ScanRows, atlas: Atlas
 ) -> _RowRegions | None:
     """Return the region of every row; None if no column names enough regions."""
-    cell_table = scan_rows.text_table
+    cell_table = scan_rows_record.text_table
     name_column_name = None
     for column_name in cell_table:
-        if find_region_column([column_name], NAME_COLUMNS) is None:
+        if find_region_column_name([column_name], NAME_COLUMNS) is None:
             continue
         if _has_enough_regions(cell_table[column_name].dropna().unique(), atlas):
             name_column_name = column_name
             break
     if name_column_name is None:
         return None
-    side_column_names = _find_side_columns(cell_table)
+    side_column_names = _find_side_column_names(cell_table)
     region_names = [region_name or "" for region_name in cell_table[name_column_name]]
     row_indices_by_identity: dict[ScanIdentity, list[int]] = {}
-    for row_index, scan_identity in enumerate(scan_rows.scan_identities):
+    for row_index, scan_identity in enumerate(scan_rows_record.scan_identities):
         row_indices_by_identity.setdefault(scan_identity, []).append(row_index)
     # Most scans have the same rows, so that sides are found once for all of them.
     sided_names_by_cells: dict[tuple[object, ...], list[str]] = {}
@@ -463,7 +463,7 @@ def layouts_text() -> str:
     return ", or ".join(SCAN_TABLE_LAYOUTS)
 
 
-def _find_side_columns(column_names: Iterable[str]) -> list[str]:
+def _find_side_column_names(column_names: Iterable[str]) -> list[str]:
     """Return the columns that are named as columns of hemispheres."""
     return [
         column_name
@@ -473,7 +473,7 @@ def _find_side_columns(column_names: Iterable[str]) -> list[str]:
 
 
 def _join_rows_and_losses(
-    path_and_sheet: str, scan_rows: ScanRows, atlas: Atlas
+    path_and_sheet: str, scan_rows_record: ScanRows, atlas: Atlas
 ) -> tuple[ScanRows, _JoinLosses]:
     """Return one row per scan with a column per region, of a table in any layout.
 
@@ -481,10 +481,14 @@ def _join_rows_and_losses(
     the table may be incomplete. Raise if a fact (age, label) differs within a scan, or
     if the rows name few regions: for example, numbers that only count rows.
     """
-    if len({*scan_rows.scan_identities}) == len(scan_rows.scan_identities):
-        return scan_rows, _JoinLosses()
+    if len({*scan_rows_record.scan_identities}) == len(
+        scan_rows_record.scan_identities
+    ):
+        return scan_rows_record, _JoinLosses()
     for find_regions in SCAN_TABLE_LAYOUTS.values():
-        row_regions = find_regions and find_regions(path_and_sheet, scan_rows, atlas)
+        row_regions = find_regions and find_regions(
+            path_and_sheet, scan_rows_record, atlas
+        )
         if row_regions:
             region_names = row_regions.region_names
             if not _has_enough_regions(region_names, atlas):
@@ -498,15 +502,15 @@ def _join_rows_and_losses(
                 )
             break
     else:
-        return scan_rows, _JoinLosses()
-    scan_identities = [*dict.fromkeys(scan_rows.scan_identities)]
+        return scan_rows_record, _JoinLosses()
+    scan_identities = [*dict.fromkeys(scan_rows_record.scan_identities)]
     scan_index_by_identity = {
         scan_identity: i for i, scan_identity in enumerate(scan_identities)
     }
     scan_index_by_row = np.array(
         [
             scan_index_by_identity[scan_identity]
-            for scan_identity in scan_rows.scan_identities
+            for scan_identity in scan_rows_record.scan_identities
         ]
     )
     region_index_by_name = {
@@ -533,20 +537,24 @@ def _join_rows_and_losses(
     used_region_indices = np.flatnonzero(row_count_matrix.any(axis=0))
     value_column_names, fact_column_names, excluded_names = _classify_column_names(
         path_and_sheet,
-        scan_rows._replace(
-            text_table=scan_rows.text_table.drop(columns=row_regions.column_names)
+        scan_rows_record._replace(
+            text_table=scan_rows_record.text_table.drop(
+                columns=row_regions.column_names
+            )
         ),
         scan_index_by_row,
         region_index_by_row,
     )
     first_row_indices = np.unique(scan_index_by_row, return_index=True)[1]
     cells_by_joined_column = {
-        column_name: scan_rows.text_table[column_name].to_numpy()[first_row_indices]
+        column_name: scan_rows_record.text_table[column_name].to_numpy()[
+            first_row_indices
+        ]
         for column_name in fact_column_names
     }
     for value_column_name in value_column_names:
         cell_matrix = np.full((len(scan_identities), len(atlas)), None, dtype=object)
-        value_cells = scan_rows.text_table[value_column_name].to_numpy()
+        value_cells = scan_rows_record.text_table[value_column_name].to_numpy()
         cell_matrix[
             scan_index_by_row[region_row_indices],
             region_index_by_row[region_row_indices],
@@ -571,17 +579,20 @@ def _join_rows_and_losses(
         for region_name in nonatlas_region_names
         if is_non_region_name(region_name) or atlas.divides(region_name)
     ]
-    joined_scan_rows = scan_rows._replace(
+    joined_scan_rows = scan_rows_record._replace(
         scan_identities=scan_identities,
         text_table=pd.DataFrame(cells_by_joined_column, dtype=object).rename_axis(
-            columns=scan_rows.id_column
+            columns=scan_rows_record.id_column_name
         ),
         missing_words={
             column_name: {
                 int(scan_index_by_row[row_index]): missing_word
                 for row_index, missing_word in missing_word_by_row.items()
             }
-            for column_name, missing_word_by_row in scan_rows.missing_words.items()
+            for (
+                column_name,
+                missing_word_by_row,
+            ) in scan_rows_record.missing_words.items()
             if column_name in fact_column_names
         },
     )
@@ -648,7 +659,7 @@ def _find_region_fault_by_row(
 
 def _classify_column_names(
     path_and_sheet: str,
-    scan_rows: ScanRows,
+    scan_rows_record: ScanRows,
     scan_index_by_row: np.ndarray,
     region_index_by_row: np.ndarray,
 ) -> tuple[list[str], list[str], list[str]]:
@@ -656,7 +667,7 @@ def _classify_column_names(
 
     Raise if a column is none of these, because it differs within a scan.
     """
-    cell_table = scan_rows.text_table
+    cell_table = scan_rows_record.text_table
     value_column_names, fact_column_names, region_fact_column_names = (
         list[str](),
         list[str](),
@@ -693,7 +704,7 @@ def _classify_column_names(
             distinct_cell_texts = (
                 column_series[scan_index_by_row == scan_index].fillna("n/a").unique()
             )
-            scan_text = scan_rows.scan_identities[
+            scan_text = scan_rows_record.scan_identities[
                 int(np.argmax(scan_index_by_row == scan_index))
             ].text
             differing_texts.append(
@@ -737,7 +748,7 @@ def _find_file_measure_name(file_name: str) -> str:
     return min(measure_names) if len(measure_names) == 1 else ""
 
 
-def find_tracer_columns(cells_by_column: Mapping[str, _Cells]) -> list[str]:
+def find_tracer_column_names(cells_by_column: Mapping[str, _Cells]) -> list[str]:
     """Return the columns whose cells name tracers, or whose name announces them.
 
     A column name that names a tracer itself (`amyloid_tracer`) is about other values.
@@ -766,7 +777,7 @@ def find_tracer_feature_names(cells_by_column: Mapping[str, _Cells]) -> set[str]
     """Return the features, such as fdg, of the tracers in a table's cells."""
     distinct_cell_texts = {
         cell_text
-        for tracer_column_name in find_tracer_columns(cells_by_column)
+        for tracer_column_name in find_tracer_column_names(cells_by_column)
         for cell_text in cells_by_column[tracer_column_name]
         if cell_text
     }
@@ -795,7 +806,9 @@ def _check_tracer_of_columns(
     """Raise if the columns of one scan's table name another tracer."""
     other_feature_names = find_tracer_feature_names(cells_by_column) - {measure_name}
     if other_feature_names and measure_name in PET_FEATURES:
-        columns_text = join_with_commas(map(repr, find_tracer_columns(cells_by_column)))
+        columns_text = join_with_commas(
+            map(repr, find_tracer_column_names(cells_by_column))
+        )
         raise FileFormatError(
             "the table contains values of "
             f"{join_with_commas(sorted(other_feature_names))} (column {columns_text}), "
@@ -1186,8 +1199,8 @@ def _read_static_names_and_cells(
         for column_name in cells_by_column
         if not are_unsigned_integers(cells_by_column[column_name])
     ]
-    name_column_name = find_region_column(text_column_names, NAME_COLUMNS)
-    name_column_name = name_column_name or find_region_column(
+    name_column_name = find_region_column_name(text_column_names, NAME_COLUMNS)
+    name_column_name = name_column_name or find_region_column_name(
         cells_by_column, NAME_COLUMNS
     )
     # Before any layout is read, so that no layout can forget it.
@@ -1302,7 +1315,7 @@ def _make_sided_region_names(
         column_name: [find_side(cell_text or "") for cell_text in column_cells]
         for column_name, column_cells in cells_by_column.items()
     }
-    side_column_names = _find_side_columns(cells_by_column)
+    side_column_names = _find_side_column_names(cells_by_column)
     for column_name in side_column_names:
         _check_side_words(
             table_path,
@@ -1733,10 +1746,12 @@ def read_gtm_names_and_uptake(
         )
     segment_table = pd.DataFrame([row_cells[:7] for row_cells in cell_rows])
     segment_names = segment_table[2].tolist()
-    n_voxels, uptake_values = parse_number_array(stats_path, segment_table[[4, 6]]).T
+    n_voxels_by_segment, uptake_values = parse_number_array(
+        stats_path, segment_table[[4, 6]]
+    ).T
     if reference is not None:
         uptake_values = uptake_values / _compute_reference_mean(
-            stats_path, segment_names, uptake_values, reference, n_voxels
+            stats_path, segment_names, uptake_values, reference, n_voxels_by_segment
         )
     return segment_names, uptake_values
 

@@ -289,7 +289,9 @@ def split_rows_by_visit(cells_by_column: TableColumns) -> TableColumns:
     empty_cells: list[str | None] = [None] * len(cells_by_column.line_numbers)
     for field_name, column_name_by_instance in column_mapping_by_field.items():
         column_name_by_visit = {
-            visit_number: _find_column_at_visit(column_name_by_instance, visit_number)
+            visit_number: _find_column_name_at_visit(
+                column_name_by_instance, visit_number
+            )
             for visit_number in visit_numbers
         }
         cells_by_visit = {
@@ -379,7 +381,7 @@ def _find_row_visit_pairs(
     return row_visit_pairs
 
 
-def _find_column_at_visit(
+def _find_column_name_at_visit(
     column_name_by_instance: Mapping[int, str], visit_number: int | None
 ) -> str | None:
     """Return the column that holds a field at a visit, None if there is none."""
@@ -700,7 +702,7 @@ def find_column_name(
     return None
 
 
-def find_region_column(
+def find_region_column_name(
     column_names: Iterable[str], candidate_names: Sequence[str]
 ) -> str | None:
     """Return the column name equal to a candidate, if need be without its `roi_`."""

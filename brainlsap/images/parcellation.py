@@ -36,7 +36,7 @@ from brainlsap.atlas.region_names import (
 from brainlsap.data.connectomes import MAX_ABSENT_REGIONS
 from brainlsap.data.region_lists import RegionList, is_background, read_region_list
 from brainlsap.data.row_order import list_fitting_orders, list_row_orders
-from brainlsap.data.tables import SIDE_COLUMNS, find_region_column, write_tsv
+from brainlsap.data.tables import SIDE_COLUMNS, find_region_column_name, write_tsv
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.files import check_new_folder, fill_folder
 from brainlsap.images.volumes import read_volume
@@ -697,7 +697,9 @@ def _read_region_list(
         )
     for column_name, column_spellings in _HEADS.items():
         region_table = region_table.rename(
-            columns={find_region_column(region_table, column_spellings): column_name}
+            columns={
+                find_region_column_name(region_table, column_spellings): column_name
+            }
         )
     return RegionList(region_table, has_header)
 
