@@ -293,8 +293,8 @@ def _find_adni_table_kind(column_names: set[str]) -> str | None:
             return table_kind
     if {"rid", "viscode"} <= column_names and column_names & {*DIAGNOSES}:
         return "DXSUM"
-    image_headers = {*_make_standard_name_by_column(column_names).values()}
-    if "rid" not in column_names and {"image data id", "subject"} <= image_headers:
+    image_column_names = {*_make_standard_name_by_column(column_names).values()}
+    if "rid" not in column_names and {"image data id", "subject"} <= image_column_names:
         return "IMAGES"
     return None
 

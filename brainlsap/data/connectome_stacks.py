@@ -113,7 +113,7 @@ def read_connectome_stack(
     )
     stacked_weights = np.array([raw_matrix.weights for raw_matrix in raw_matrices])
     mean_matrix = stacked_weights.mean(axis=0)
-    row_naming = choose_row_names(
+    row_names_record = choose_row_names(
         stack_path,
         mean_matrix,
         atlas,
@@ -123,12 +123,13 @@ def read_connectome_stack(
         raw_matrices[0].comment_text,
     )
     order_check = OrderCheck(atlas)
-    if row_order_name != UNCHECKED_NAMES or not row_naming.names:
-        order_check.add_matrix(mean_matrix, row_naming, stack_path)
+    if row_order_name != UNCHECKED_NAMES or not row_names_record.names:
+        order_check.add_matrix(mean_matrix, row_names_record, stack_path)
     order_check.raise_refusal()
-    if row_naming.adds_parts:
+    if row_names_record.adds_parts:
         raise FileFormatError(
-            f"some regions have several rows ({row_naming.note}). In every matrix, sum "
+            f"some regions have several rows ({row_names_record.note}). In every "
+            "matrix, sum "
             "the rows and the columns that belong to the same region. Then give every "
             "row a name.",
             path=stack_path,
@@ -141,10 +142,12 @@ def read_connectome_stack(
         ).append(scan_matrix)
     stack_notes = (
         f"matrices were taken from {stack_path.name} by their IDs ({origin_text})",
-        row_naming.note,
+        row_names_record.note,
         *order_check.count_matrices_by_note(),
     )
-    return ConnectomeStack(stack_path, matrices_by_visit, row_naming.names, stack_notes)
+    return ConnectomeStack(
+        stack_path, matrices_by_visit, row_names_record.names, stack_notes
+    )
 
 
 def _check_equal_rows(

@@ -200,7 +200,7 @@ def read_connectome(
         raw_matrix = raw_matrix._replace(
             row_names=atlas.names, column_names=atlas.names
         )
-    row_naming = choose_row_names(
+    row_names_record = choose_row_names(
         connectome_path,
         raw_matrix.weights,
         atlas,
@@ -211,20 +211,20 @@ def read_connectome(
     )
     if has_unnamed_rows:
         order_note = f"the rows were read in the order of {atlas.name}"
-        row_naming = row_naming._replace(note=order_note, source="array")
+        row_names_record = row_names_record._replace(note=order_note, source="array")
     # names that the caller gave to a matrix in memory are not checked
     is_order_checked = is_file or has_unnamed_rows
-    if row_order == UNCHECKED_NAMES and row_naming.names:
+    if row_order == UNCHECKED_NAMES and row_names_record.names:
         is_order_checked = False
     is_checked_alone = is_order_checked and order_check is None
     row_order_check = OrderCheck(atlas) if order_check is None else order_check
     if is_order_checked:
         row_order_check.add_matrix(
-            _align_weight_columns(raw_matrix), row_naming, connectome_path
+            _align_weight_columns(raw_matrix), row_names_record, connectome_path
         )
     if is_checked_alone:
         row_order_check.raise_refusal()
-    if not row_naming.names:  # the collected matrices are refused together
+    if not row_names_record.names:  # the collected matrices are refused together
         n_matrix_rows = len(raw_matrix.weights)
         raise UnknownOrderError(
             f"the {n_matrix_rows} rows have no names. Write the region names into the "
@@ -232,7 +232,7 @@ def read_connectome(
             path=connectome_path,
             values={"n_rows": n_matrix_rows},
         )
-    raw_matrix = _make_named_raw_matrix(raw_matrix, row_naming, connectome_path)
+    raw_matrix = _make_named_raw_matrix(raw_matrix, row_names_record, connectome_path)
     weight_matrix, order_findings = _reorder_weights_to_atlas(
         raw_matrix, atlas, connectome_path
     )
@@ -242,7 +242,10 @@ def read_connectome(
     matrix_notes: list[Finding | str] = [*source_notes]
     if is_file:
         matrix_notes.append(
-            Finding(row_naming.note, kind=ROW_ORDER if row_naming.is_tool_order else "")
+            Finding(
+                row_names_record.note,
+                kind=ROW_ORDER if row_names_record.is_tool_order else "",
+            )
         )
     matrix_notes += [*order_findings, *weight_notes]
     if is_file and is_checked_alone:
@@ -333,16 +336,16 @@ def _check_matrix_shape(raw_matrix: RawMatrix, connectome_path: Path) -> None:
 
 
 def _make_named_raw_matrix(
-    raw_matrix: RawMatrix, row_naming: RowNames, connectome_path: Path
+    raw_matrix: RawMatrix, row_names_record: RowNames, connectome_path: Path
 ) -> RawMatrix:
     """Return a matrix with the names that its rows were given, parts added."""
-    if row_naming.names is not raw_matrix.row_names:
+    if row_names_record.names is not raw_matrix.row_names:
         raw_matrix = raw_matrix._replace(
-            row_names=row_naming.names, column_names=row_naming.names
+            row_names=row_names_record.names, column_names=row_names_record.names
         )
     return (
         _make_merged_raw_matrix(raw_matrix, connectome_path)
-        if row_naming.adds_parts
+        if row_names_record.adds_parts
         else raw_matrix
     )
 

@@ -85,7 +85,7 @@ class OrderFit(NamedTuple):
 class _MatrixGroup:
     """Matrices with the same names of rows: the sum of their weights, and one path."""
 
-    row_naming: RowNames
+    row_names_record: RowNames
     path: Path
     summed_weights: np.ndarray
     n_matrices: int = 1
@@ -112,21 +112,21 @@ class OrderCheck:
     )
 
     def add_matrix(
-        self, weight_matrix: np.ndarray, row_naming: RowNames, matrix_path: Path
+        self, weight_matrix: np.ndarray, row_names_record: RowNames, matrix_path: Path
     ) -> None:
-        """Add one matrix in the order of its file; `row_naming` may have no names."""
-        if row_naming.source == "numbers":
+        """Add one matrix in the order of its file; its rows may have no names."""
+        if row_names_record.source == "numbers":
             return  # these were recognised by their weights
         complete_weights = _fill_triangles_of_weights(weight_matrix)
         total_weight = complete_weights.sum()
         complete_weights = (
             complete_weights / total_weight if total_weight > 0 else complete_weights
         )
-        group_key = row_naming, len(complete_weights)
+        group_key = row_names_record, len(complete_weights)
         matrix_group = self.matrix_groups.get(group_key)
         if matrix_group is None:
             self.matrix_groups[group_key] = _MatrixGroup(
-                row_naming, matrix_path, complete_weights
+                row_names_record, matrix_path, complete_weights
             )
             return
         matrix_group.summed_weights += complete_weights
@@ -146,7 +146,7 @@ class OrderCheck:
         self.matrix_groups = {
             group_key: matrix_group
             for group_key, matrix_group in self.matrix_groups.items()
-            if matrix_group.row_naming.names
+            if matrix_group.row_names_record.names
             or len(matrix_group.summed_weights) != n_matrix_rows
         }
 
@@ -154,7 +154,7 @@ class OrderCheck:
         """Return an error for each group that is unknown, or of another order."""
         order_errors = list[FileFormatError]()
         for matrix_group in self.matrix_groups.values():
-            if not matrix_group.row_naming.names:
+            if not matrix_group.row_names_record.names:
                 order_errors.append(_make_unknown_order_error(matrix_group, self.atlas))
                 continue
             better_orders = _find_better_orders(matrix_group, self.atlas)
@@ -187,7 +187,7 @@ class OrderCheck:
         """
         n_matrices_by_note = dict[str, int]()
         for matrix_group in self.matrix_groups.values():
-            if matrix_group.row_naming.source in ("words", "row_order"):
+            if matrix_group.row_names_record.source in ("words", "row_order"):
                 evidence_note = _evidence_note(matrix_group, self.atlas)
                 n_matrices_by_note[evidence_note] = (
                     n_matrices_by_note.get(evidence_note, 0) + matrix_group.n_matrices
@@ -217,8 +217,10 @@ def check_arrays(W: np.ndarray, atlas: Atlas) -> None:
         is_connectome_shared = W.strides[0] == 0  # one connectome for all scans
         mean_matrix = W[0] if is_connectome_shared else W.mean(axis=0)
     order_check = OrderCheck(atlas)
-    row_naming = RowNames(atlas.names, f"taken in the order of {atlas.name}", "array")
-    order_check.add_matrix(mean_matrix, row_naming, Path("connectomes="))
+    row_names_record = RowNames(
+        atlas.names, f"taken in the order of {atlas.name}", "array"
+    )
+    order_check.add_matrix(mean_matrix, row_names_record, Path("connectomes="))
     order_check.raise_refusal()
 
 
@@ -283,10 +285,10 @@ def is_clearly_better_fit(
 
 
 def is_same_or_mirrored(
-    row_order: RowOrder, row_naming: RowNames, atlas: Atlas
+    row_order: RowOrder, row_names_record: RowNames, atlas: Atlas
 ) -> bool:
     """Return whether two orders are the same, or the same with the sides exchanged."""
-    region_row_indices = _find_first_row_by_region(row_naming, atlas)
+    region_row_indices = _find_first_row_by_region(row_names_record, atlas)
     other_region_row_indices = _find_first_row_by_region(row_order, atlas)
     return np.array_equal(
         region_row_indices, other_region_row_indices
@@ -505,13 +507,13 @@ def _find_better_orders(matrix_group: _MatrixGroup, atlas: Atlas) -> list[RowOrd
     summed_weights = matrix_group.summed_weights
     possible_orders = [
         *list_fitting_orders(atlas, len(summed_weights)),
-        *_iter_shifted_orders(matrix_group.row_naming),
+        *_iter_shifted_orders(matrix_group.row_names_record),
     ]
     better_orders = [
         possible_order
         for possible_order in possible_orders
         if is_clearly_better_fit(
-            summed_weights, possible_order, matrix_group.row_naming, atlas
+            summed_weights, possible_order, matrix_group.row_names_record, atlas
         )
     ]
     # reversed, so that of equals the last one comes first
@@ -523,13 +525,13 @@ def _find_better_orders(matrix_group: _MatrixGroup, atlas: Atlas) -> list[RowOrd
     return better_orders[::-1]
 
 
-def _iter_shifted_orders(row_naming: RowNames) -> Iterator[RowOrder]:
+def _iter_shifted_orders(row_names_record: RowNames) -> Iterator[RowOrder]:
     """Yield the orders in which names are one row too early or too late.
 
     No tool writes these orders, and `row_order=` does not accept them.
     """
-    names_shifted_down = ("Unknown", *row_naming.names[:-1])
-    names_shifted_up = (*row_naming.names[1:], "Unknown")
+    names_shifted_down = ("Unknown", *row_names_record.names[:-1])
+    names_shifted_up = (*row_names_record.names[1:], "Unknown")
     yield RowOrder("", names_shifted_down, "the same names, shifted down by one row")
     yield RowOrder("", names_shifted_up, "the same names, shifted up by one row")
 
@@ -589,15 +591,15 @@ def _make_other_order_message(
             candidate_lines.append(format_candidate_line(better_order, fit_text))
         else:
             candidate_lines.append(f"{better_order.description}: {fit_text}")
-    row_naming_fit = compute_order_fit(
-        matrix_group.summed_weights, matrix_group.row_naming, atlas
+    own_order_fit = compute_order_fit(
+        matrix_group.summed_weights, matrix_group.row_names_record, atlas
     )
     advice_text = (
         f"Choose an order with {option_text('row_order')}, name the rows with "
         f"{option_text('labels')}, or use the names without this check with "
         f"{option_text('row_order', 'names')}."
     )
-    if matrix_group.row_naming.source == "array":
+    if matrix_group.row_names_record.source == "array":
         advice_text = (
             "The correct order may also be none of these. Therefore give DataFrames "
             "with the names of the regions as index and columns, for example "
@@ -606,7 +608,7 @@ def _make_other_order_message(
         )
     return (
         "the weights fit another order of rows better than this one: "
-        f"{matrix_group.row_naming.note}, with {row_naming_fit}. These orders fit "
+        f"{matrix_group.row_names_record.note}, with {own_order_fit}. These orders fit "
         f"better:{candidate_lines_text(candidate_lines)}{FIGURES_TEXT} {advice_text}"
     )
 
@@ -614,7 +616,7 @@ def _make_other_order_message(
 def _evidence_note(matrix_group: _MatrixGroup, atlas: Atlas) -> str:
     """Return the note of whether the weights support the order of a group's rows."""
     order_fit = compute_order_fit(
-        matrix_group.summed_weights, matrix_group.row_naming, atlas
+        matrix_group.summed_weights, matrix_group.row_names_record, atlas
     )
     n_orders, rival_orders = _count_and_list_rivals(matrix_group, atlas)
     if len(rival_orders) == n_orders:
@@ -645,13 +647,13 @@ def _count_and_list_rivals(
     other_orders = [
         row_order
         for row_order in list_fitting_orders(atlas, len(matrix_group.summed_weights))
-        if not is_same_or_mirrored(row_order, matrix_group.row_naming, atlas)
+        if not is_same_or_mirrored(row_order, matrix_group.row_names_record, atlas)
     ]
     rival_orders = [
         row_order
         for row_order in other_orders
         if not is_clearly_better_fit(
-            matrix_group.summed_weights, matrix_group.row_naming, row_order, atlas
+            matrix_group.summed_weights, matrix_group.row_names_record, row_order, atlas
         )
     ]
     return len(other_orders), rival_orders
