@@ -32,6 +32,7 @@ from brainlsap.report import (
     list_supplement_paragraphs,
     methods,
     score_remarks,
+    tables,
 )
 from brainlsap.report.conclusions import list_cautions
 from brainlsap.report.methods import (
@@ -84,11 +85,12 @@ def values_of(name, phrase):
 
 
 def text_of(evaluation, **parts):
-    # Reuse scores and ranking: computing them takes longer than everything else.
+    # Reuse scores, groups and ranking: they take longer than everything else.
     derived = evaluation.__dict__
     if "_score_texts" not in derived:
         derived["_score_texts"] = methods._list_model_names_and_score_texts(evaluation)
         derived["_ranking"] = rank_regions(evaluation)
+        derived["_subgroups"] = tables.scored_subgroups_sentences(evaluation)
     changed = replace(evaluation, **{"ranking": derived["_ranking"]} | parts)
     changed.__dict__["_scores"] = evaluation.scores()
     with pytest.MonkeyPatch.context() as patch:
@@ -96,6 +98,9 @@ def text_of(evaluation, **parts):
             methods,
             "_list_model_names_and_score_texts",
             lambda _: derived["_score_texts"],
+        )
+        patch.setattr(
+            tables, "scored_subgroups_sentences", lambda _: derived["_subgroups"]
         )
         return "\n".join(list_supplement_paragraphs(changed))
 
