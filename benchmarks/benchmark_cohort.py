@@ -12,9 +12,9 @@ from brainlsap.exceptions import check_choice
 from brainlsap.simulation import (
     STAGES,
     compute_disease_pattern,
-    draw_base_network,
-    draw_streamline_counts,
-    draw_symmetric_normal,
+    draw_base_weight_matrix,
+    draw_streamline_count_matrix,
+    draw_symmetric_normal_matrix,
     make_diffusion_operator,
     make_random_generator,
     split_people_by_shares,
@@ -92,18 +92,18 @@ def make_benchmark_cohort(
     chosen = stream("decisive seeds").permutation(ROIS)
     seeded = np.isin(np.arange(ROIS), chosen[: SEEDS[case]])
     positions = atlas.regions[["x", "y", "z"]].to_numpy()
-    base = draw_base_network(positions, atlas.homotopic, stream("decisive base"))
+    base = draw_base_weight_matrix(positions, atlas.homotopic, stream("decisive base"))
     connectomes = np.empty((n_people, *base.shape), dtype=np.float32)
     pattern = np.tile(seeded.astype(float), (n_people, 1))
     operator = OPERATORS.get("normalized" if case == "permuted" else case)
     for person in range(n_people):
         rng = stream("decisive network", person)
-        network = base * np.exp(0.6 * draw_symmetric_normal(ROIS, rng))
+        network = base * np.exp(0.6 * draw_symmetric_normal_matrix(ROIS, rng))
         if operator is not None:
             pattern[person] = compute_disease_pattern(
                 operator(network), seeded, spreading_time=3.0
             )
-        counts = draw_streamline_counts(network, rng)
+        counts = draw_streamline_count_matrix(network, rng)
         connectomes[person] = np.where(counts < 10, 0.0, counts)
     pattern = pattern / pattern.max()
     rng = stream("decisive values")

@@ -300,7 +300,7 @@ def make_cohort(
     )
     core_names = [split_side_from_name(region_name)[1] for region_name in atlas.names]
     seed_region_mask = _make_seed_region_mask(atlas, seeds)
-    base_weight_matrix = _draw_atlas_network(
+    base_weight_matrix = _draw_atlas_weight_matrix(
         atlas, np.isin(core_names, HUBS), make_rng("base network")
     )
     connectomes = np.empty(
@@ -310,7 +310,7 @@ def make_cohort(
     person_severity_factors = np.empty(n_people)
     for person_number, scan_indices in scan_table.groupby("person").indices.items():
         # Multiply every edge by a log-normal factor of the person.
-        edge_noise_matrix = draw_symmetric_normal(
+        edge_noise_matrix = draw_symmetric_normal_matrix(
             len(base_weight_matrix), make_rng("network", person_number)
         )
         weight_matrix = base_weight_matrix * np.exp(
@@ -326,7 +326,7 @@ def make_cohort(
         ).lognormal(log_mean, SEVERITY_SPREAD)
         for visit_number, scan_index in enumerate(scan_indices):
             rng = make_rng("count", person_number, visit_number)
-            connectomes[scan_index] = draw_streamline_counts(
+            connectomes[scan_index] = draw_streamline_count_matrix(
                 weight_matrix, rng, RESCAN_VARIABILITY
             )
     disease_pattern_matrix = (
@@ -398,10 +398,10 @@ def split_people_by_shares(n_people: int, group_shares: Sequence[float]) -> np.n
     remainder_sort_indices = np.argsort(group_sizes - exact_group_sizes, kind="stable")
     group_sizes[remainder_sort_indices[: n_people - group_sizes.sum()]] += 1
     while (
-        empty_share_indices := np.flatnonzero(positive_share_mask & (group_sizes == 0))
+        empty_group_indices := np.flatnonzero(positive_share_mask & (group_sizes == 0))
     ).size:
         group_sizes[group_sizes.argmax()] -= 1
-        group_sizes[empty_share_indices[0]] += 1
+        group_sizes[empty_group_indices[0]] += 1
     return group_sizes
 
 
@@ -449,14 +449,14 @@ def _draw_scan_table(
     ):
         rng = make_rng("person", person_number)
         participant_name = f"sub-{person_number + 1:04d}"
-        n_stage_people, n_men, mean_age, age_sd = DEMOGRAPHICS[STAGES[stage_code]]
-        age = float(np.clip(rng.normal(mean_age, age_sd), 55, 92))
-        sex = "M" if rng.random() < n_men / n_stage_people else "F"
+        n_stage_people, n_stage_men, mean_age, age_sd = DEMOGRAPHICS[STAGES[stage_code]]
+        age_at_baseline = float(np.clip(rng.normal(mean_age, age_sd), 55, 92))
+        sex = "M" if rng.random() < n_stage_men / n_stage_people else "F"
         site_number = int(rng.integers(n_sites))
         for visit_number in range(n_person_visits):
             months_since_baseline = visit_number * MONTHS_BETWEEN
             session_name = f"ses-M{months_since_baseline:02d}"
-            age_at_visit = round(age + months_since_baseline / 12, 1)
+            age_at_visit = round(age_at_baseline + months_since_baseline / 12, 1)
             key_column_values = (
                 f"{participant_name}_{session_name}",
                 participant_name,
@@ -474,7 +474,7 @@ def _draw_scan_table(
                     site_number,
                 )
             )
-    covariate_column_names = (
+    non_key_column_names = (
         "age",
         "sex",
         "site",
@@ -483,12 +483,10 @@ def _draw_scan_table(
         "stage",
         "site_number",
     )
-    return pd.DataFrame(
-        scan_row_tuples, columns=[*KEY_COLUMNS, *covariate_column_names]
-    )
+    return pd.DataFrame(scan_row_tuples, columns=[*KEY_COLUMNS, *non_key_column_names])
 
 
-def _draw_atlas_network(
+def _draw_atlas_weight_matrix(
     atlas: Atlas, hub_region_mask: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """Draw the base network of an atlas' regions, of N_STREAMLINES streamlines."""
@@ -511,7 +509,7 @@ def _draw_atlas_network(
         np.outer(region_strengths, region_strengths),
         hemisphere_factor_matrix,
     )
-    base_weight_matrix = draw_base_network(
+    base_weight_matrix = draw_base_weight_matrix(
         region_centroids,
         atlas.homotopic,
         rng,
@@ -539,10 +537,13 @@ def _draw_healthy_values_and_means(
         feature_distribution.cortex_mean
         + feature_distribution.cortex_spread * structure_mean_draws
     )
-    mean_by_structure = feature_distribution.subcortex_mean_by_structure
-    median_region_mean = np.median([*mean_by_structure.values()] or [np.nan])
+    subcortex_mean_by_structure = feature_distribution.subcortex_mean_by_structure
+    median_subcortex_mean = np.median(
+        [*subcortex_mean_by_structure.values()] or [np.nan]
+    )
     region_subcortex_means = [
-        mean_by_structure.get(core_name, median_region_mean) for core_name in core_names
+        subcortex_mean_by_structure.get(core_name, median_subcortex_mean)
+        for core_name in core_names
     ]
     region_means = np.where(
         atlas.cortex, structure_means[structure_indices], region_subcortex_means
@@ -562,10 +563,10 @@ def _draw_healthy_values_and_means(
     for person_number, scan_indices in scan_table.groupby("person").indices.items():
         rng = make_rng(f"person {feature_name}", person_number)
         shared_draw = rng.standard_normal()
-        regional_draws = rng.standard_normal(n_rois)
+        region_draws = rng.standard_normal(n_rois)
         person_region_effects = (
             feature_distribution.person_spread * shared_draw
-            + feature_distribution.region_spread * regional_draws
+            + feature_distribution.region_spread * region_draws
         )
         for visit_number, scan_index in enumerate(scan_indices):
             scan_region_noise = make_rng(
@@ -594,13 +595,13 @@ def make_random_generator(
     )
 
 
-def draw_symmetric_normal(n_rois: int, rng: np.random.Generator) -> np.ndarray:
+def draw_symmetric_normal_matrix(n_rois: int, rng: np.random.Generator) -> np.ndarray:
     """Draw a symmetric matrix of standard normal values with a zero diagonal."""
     upper_triangle_matrix = np.triu(rng.standard_normal((n_rois, n_rois)), 1)
     return upper_triangle_matrix + upper_triangle_matrix.T
 
 
-def draw_base_network(
+def draw_base_weight_matrix(
     region_centroids: np.ndarray,
     homotopic_indices: np.ndarray,
     rng: np.random.Generator,
@@ -618,7 +619,7 @@ def draw_base_network(
     )
     weight_matrix = WEIGHT_AT_ZERO * np.exp(-region_distance_matrix / LENGTH_CONSTANT)
     weight_matrix = weight_matrix * np.exp(
-        log_weight_sd * draw_symmetric_normal(len(region_centroids), rng)
+        log_weight_sd * draw_symmetric_normal_matrix(len(region_centroids), rng)
     )
     for weight_factor_matrix in weight_factor_matrices:
         weight_matrix = weight_matrix * weight_factor_matrix
@@ -629,7 +630,7 @@ def draw_base_network(
     return weight_matrix
 
 
-def draw_streamline_counts(
+def draw_streamline_count_matrix(
     weight_matrix: np.ndarray, rng: np.random.Generator, rescan_log_sd: float = 0.0
 ) -> np.ndarray:
     """Draw the streamline counts of one scan: symmetric whole numbers in float32."""
@@ -732,7 +733,7 @@ def write_study_folder(
     return Path(folder)
 
 
-def _write_participants(cohort: Cohort, folder: Path) -> None:
+def _write_participants(cohort: Cohort, study_folder: Path) -> None:
     """Write participants.tsv, and the sessions of every participant."""
     label_column_name = cohort.label_name
     header_by_column = {
@@ -750,7 +751,7 @@ def _write_participants(cohort: Cohort, folder: Path) -> None:
     first_visit_table = participant_groupby.head(1)[
         ["participant_id", label_column_name, *covariate_column_names]
     ]
-    write_tsv(first_visit_table, folder / "participants.tsv")
+    write_tsv(first_visit_table, study_folder / "participants.tsv")
     varying_column_names = [
         column_name
         for column_name in covariate_column_names
@@ -760,21 +761,23 @@ def _write_participants(cohort: Cohort, folder: Path) -> None:
         session_table = visit_table[
             ["session_id", label_column_name, *varying_column_names]
         ]
-        sessions_path = folder / str(participant_id) / f"{participant_id}_sessions.tsv"
+        sessions_path = (
+            study_folder / str(participant_id) / f"{participant_id}_sessions.tsv"
+        )
         write_tsv(session_table, sessions_path)
 
 
 def _write_scan(
     cohort: Cohort,
     scan_index: int,
-    folder: Path,
+    study_folder: Path,
     node_region_indices: np.ndarray | None,
 ) -> None:
     """Write one scan's connectome and features."""
     atlas = cohort.atlas
     scan_key_series = cohort.table.loc[scan_index, ["scan", "participant", "session"]]
     scan_id, participant_id, session_id = scan_key_series
-    scan_folder = folder / participant_id / session_id
+    scan_folder = study_folder / participant_id / session_id
     _write_text(
         scan_folder
         / "dwi"
@@ -795,7 +798,7 @@ def _write_scan(
         for feature_name in stats_feature_names
     }
     if values_by_stats_feature:
-        stats_folder = folder / "derivatives" / "freesurfer" / scan_id / "stats"
+        stats_folder = study_folder / "derivatives" / "freesurfer" / scan_id / "stats"
         for hemisphere in "LR":
             stats_path = stats_folder / f"{hemisphere.lower()}h.{annotation_name}.stats"
             _write_text(

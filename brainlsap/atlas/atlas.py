@@ -13,8 +13,8 @@ import pandas as pd
 from brainlsap.atlas.atlas_files import (
     AtlasSettings,
     read_annotation,
+    read_atlas_settings,
     read_mesh,
-    read_settings,
 )
 from brainlsap.atlas.region_names import (
     HEMISPHERE_WORDS,
@@ -22,10 +22,10 @@ from brainlsap.atlas.region_names import (
     as_text,
     bare_name,
     find_side,
-    find_structure,
+    find_structure_name,
     is_non_region_name,
+    list_nearest_names,
     list_unclear_side_pairs,
-    nearest_names,
     split_side_from_name,
 )
 from brainlsap.exceptions import (
@@ -493,16 +493,17 @@ class Atlas:
             raise self._make_unknown_names_error(
                 unknown_names, all_spellings, hemisphere
             )
-        repeat_texts = [
-            f"{self.names[region_index]} as {_describe_repeated_spellings(spellings)}"
+        repeated_region_texts = [
+            f"{self.names[region_index]} as {_repeated_spellings_text(spellings)}"
             for region_index, spellings in spellings_by_region_index.items()
             if len(spellings) > 1
         ]
-        if repeat_texts:
+        if repeated_region_texts:
             raise RegionNameError(
-                f"{count_text(len(repeat_texts), 'region')} of the atlas {self.name} "
-                f"{verb_form(len(repeat_texts), 'occur')} more than once: "
-                f"{join_with_commas(repeat_texts, 5)}. Give each region once."
+                f"{count_text(len(repeated_region_texts), 'region')} of the atlas "
+                f"{self.name} {verb_form(len(repeated_region_texts), 'occur')} more "
+                f"than once: {join_with_commas(repeated_region_texts, 5)}. Give each "
+                "region once."
             )
         return np.array([*spellings_by_region_index], dtype=int)
 
@@ -529,7 +530,7 @@ class Atlas:
         has_misspelt_name = False
         has_only_non_regions = all(map(is_non_region_name, unknown_names))
         for i, unknown_name in enumerate(unknown_names[:5]):
-            similar_names = nearest_names(unknown_name, self.names, hemisphere)
+            similar_names = list_nearest_names(unknown_name, self.names, hemisphere)
             # A misspelt name stands for a region that no other name is.
             similar_names = [
                 name for name in similar_names if name in absent_region_names
@@ -556,7 +557,9 @@ class Atlas:
         if measure_ending := self._find_removable_ending(unknown_names, hemisphere):
             name_descriptions = [*map(repr, unknown_names)]
             name_advice = f"Remove {measure_ending!r} from the names"
-        advice = f"{name_advice}, or choose another atlas with {option_text('atlas')}"
+        advice_text = (
+            f"{name_advice}, or choose another atlas with {option_text('atlas')}"
+        )
         matching_atlas_names = [
             other_atlas_name
             for other_atlas_name in available_atlases()
@@ -565,14 +568,14 @@ class Atlas:
         # A few names do not suffice to propose an atlas by `values`.
         if matching_atlas_names:
             name_descriptions = [*map(repr, unknown_names)]
-            advice = (
+            advice_text = (
                 "All names are regions of the atlas "
                 f"{' or '.join(matching_atlas_names)}. Choose this atlas with "
                 f"{option_text('atlas', matching_atlas_names[0])}"
             )
         description_text = (
             f"are not regions of the atlas {self.name}: "
-            f"{join_with_commas(name_descriptions, 5)}. {advice}."
+            f"{join_with_commas(name_descriptions, 5)}. {advice_text}."
         )
         return RegionNameError(
             f"{len(unknown_names)} of {len(all_names)} names {description_text}",
@@ -915,7 +918,9 @@ def _read_atlas(table_path: Path) -> Atlas:
     if not (is_in_atlas_folder and settings_path.is_file()):
         return atlas
     n_cortical_regions = int(atlas.cortex.sum())
-    return replace(atlas, settings=read_settings(settings_path, n_cortical_regions))
+    return replace(
+        atlas, settings=read_atlas_settings(settings_path, n_cortical_regions)
+    )
 
 
 _read_bundled_atlas = lru_cache(maxsize=32)(_read_atlas)
@@ -942,16 +947,16 @@ def _find_region_structures(region_table: pd.DataFrame) -> list[str]:
     text_table = region_table.reindex(columns=["long_name", "freesurfer_id"])
     text_table = text_table.astype(object).fillna("").map(str)
     structures = list[str]()
-    for region_name, long_name, label_text in zip(
+    for region_name, long_name, label_number_text in zip(
         region_table["name"], *text_table.T.to_numpy(), strict=True
     ):
-        structure = find_structure(region_name)
+        structure = find_structure_name(region_name)
         if structure != "subcortex":
-            long_name_structure = find_structure(long_name)
+            long_name_structure = find_structure_name(long_name)
             if long_name_structure != "unknown":
                 structure = long_name_structure
         is_surface_name = region_name[:2].lower() in ("lh", "rh")
-        if is_surface_name and _CORTEX_LABELS.fullmatch(label_text):
+        if is_surface_name and _CORTEX_LABELS.fullmatch(label_number_text):
             structure = "cortex"
         structures.append(structure)
     return structures
@@ -994,7 +999,7 @@ def fill_region_table(
     original_table = region_table
     region_names = region_table["name"].str.strip()
     region_table = region_table.assign(name=region_names)
-    hemispheres = _read_sides(region_table)
+    hemispheres = _make_side_series(region_table)
     default_values_by_column = {
         "structure": _find_region_structures(region_table),
         "annot_name": region_names.map(bare_name),
@@ -1064,7 +1069,7 @@ def _build_region_table(region_names: tuple[str, ...]) -> pd.DataFrame:
     return fill_region_table(region_table, "names", ParameterError)
 
 
-def _read_sides(region_table: pd.DataFrame) -> pd.Series:
+def _make_side_series(region_table: pd.DataFrame) -> pd.Series:
     """Return "L", "R" or "M" of every region, None for a text that is none of them.
 
     Empty cells are filled from names and coordinates.
@@ -1139,7 +1144,7 @@ def _iter_cell_checks(
     )
 
 
-def _describe_repeated_spellings(region_spellings: Sequence[str]) -> str:
+def _repeated_spellings_text(region_spellings: Sequence[str]) -> str:
     """Return each spelling of a region once, with the number of its repeats."""
     return join_with_commas(
         (

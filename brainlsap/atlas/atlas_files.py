@@ -190,7 +190,7 @@ _VALUE_CHECKS: dict[str, _ValueCheck] = {
 }
 
 
-def read_settings(path: Path, n_cortical_regions: int) -> AtlasSettings:
+def read_atlas_settings(path: Path, n_cortical_regions: int) -> AtlasSettings:
     """Read and check `atlas.json` of an atlas with so many cortical regions.
 
     Raises
@@ -285,7 +285,7 @@ def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
             ).astype(int)
 
         n_vertices = read_integers(1)[0]
-        vertex_colors = read_integers(2 * n_vertices).reshape(-1, 2)[:, 1]
+        vertex_color_codes = read_integers(2 * n_vertices).reshape(-1, 2)[:, 1]
         _, n_names = read_integers(2)  # the first says that a table of names follows
         # Newer files have minus their version here. The largest index then comes before
         # the table's file name, the number of names after it, and each name's index
@@ -307,19 +307,19 @@ def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
                     f"{region_names[name_index_by_color[color_code]]} and "
                     f"{region_names[i]}"
                 )
-        used_colors, vertex_color_indices = np.unique(
-            vertex_colors, return_inverse=True
+        used_color_codes, vertex_color_indices = np.unique(
+            vertex_color_codes, return_inverse=True
         )
         for color_code, clashing_names_text in clash_text_by_color.items():
-            if color_code in used_colors:
+            if color_code in used_color_codes:
                 raise ValueError(
                     f"{clashing_names_text} have the same colour. Give each region a "
                     "different colour."
                 )
-        if not set(used_colors.tolist()) <= set(name_index_by_color):
+        if not set(used_color_codes.tolist()) <= set(name_index_by_color):
             raise ValueError("a vertex has a label that has no name in the file")
     used_color_name_indices = np.array(
-        [name_index_by_color[color_code] for color_code in used_colors.tolist()]
+        [name_index_by_color[color_code] for color_code in used_color_codes.tolist()]
     )
     return used_color_name_indices[vertex_color_indices], region_names
 

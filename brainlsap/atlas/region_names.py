@@ -289,11 +289,11 @@ _CORTEX_WORD_SET = frozenset(_CORTEX_WORDS.split())
 
 
 @lru_cache(maxsize=8192)
-def find_structure(name: str) -> str:
+def find_structure_name(name: str) -> str:
     """Return the structure that a name implies: "cortex", "subcortex" or "unknown".
 
-    >>> find_structure("lh_insula"), find_structure("pTHA-rh"), find_structure("A8m_L")
-    ('cortex', 'subcortex', 'unknown')
+    >>> [*map(find_structure_name, ("lh_insula", "pTHA-rh", "A8m_L"))]
+    ['cortex', 'subcortex', 'unknown']
     """
     hemisphere, core_name = split_side_from_name(name)
     original_words = [
@@ -308,7 +308,7 @@ def find_structure(name: str) -> str:
     # The parahippocampal gyrus is cortex, although it contains "hippocamp".
     parahippocampal_match = _PARAHIPPOCAMPAL.search(name_text)
     text_without_parahippocampal = _PARAHIPPOCAMPAL.sub(" ", name_text)
-    is_deep = (
+    is_subcortex = (
         _DEEP_STEMS.search(text_without_parahippocampal)
         or core_name in _DEEP_NAME_SET
         or re.sub(r"\d+$", "", core_name) in _DEEP_NAME_SET
@@ -316,7 +316,7 @@ def find_structure(name: str) -> str:
         or not _DEEP_WORD_SET.isdisjoint(text_without_parahippocampal.split())
         or any(map(_DEEP_PART.fullmatch, original_words))
     )
-    if is_deep:
+    if is_subcortex:
         return "subcortex"
     is_cortex = (
         parahippocampal_match
@@ -352,7 +352,7 @@ def is_non_region_name(region_name: str | bytes) -> bool:
     return _OUTSIDE.fullmatch(split_side_from_name(name_text)[1]) is not None
 
 
-def nearest_names(
+def list_nearest_names(
     name: str | bytes, known_names: Sequence[str], hemisphere: str | None = None
 ) -> list[str]:
     """Return up to three names with the spelling most similar to an unknown name."""

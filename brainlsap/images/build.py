@@ -210,7 +210,7 @@ def build_study(
             for scan_identity in people_scan_rows.scan_identities
         ]
     study_files = StudyFiles(folder, participant_ids, derivatives, subjects_dir)
-    build_tasks, fault_findings, missing_lines = find_tasks(
+    build_tasks, fault_findings, missing_lines = make_task_list(
         study_files, out, atlas, dict(patterns or {})
     )
     arguments_by_image_kind = {"tractogram": connectome or {}, "pet": suvr or {}}
@@ -263,7 +263,9 @@ def build_study(
     )
 
 
-def _check_output_of_study(output_folder: Path, folder: Path, study_key: str) -> None:
+def _check_output_of_study(
+    output_folder: Path, study_folder: Path, study_key: str
+) -> None:
     """Raise if `output_folder` has files that were not built from this study."""
     if output_folder.is_file():
         raise ParameterError(
@@ -289,7 +291,7 @@ def _check_output_of_study(output_folder: Path, folder: Path, study_key: str) ->
             f"`build`. Name another folder with {option_text('out')}."
         )
     # A folder in the study moves with the study.
-    is_in_study = folder.resolve() in output_folder.resolve().parents
+    is_in_study = study_folder.resolve() in output_folder.resolve().parents
     if not is_in_study and generator_record.get("StudyKey", study_key) != study_key:
         raise ParameterError(
             f"{output_folder} contains files built from another study, or the study "
@@ -298,7 +300,7 @@ def _check_output_of_study(output_folder: Path, folder: Path, study_key: str) ->
         )
 
 
-def find_tasks(
+def make_task_list(
     study_files: StudyFiles,
     output_folder: Path,
     atlas: Atlas,
@@ -331,7 +333,7 @@ def find_tasks(
             map(_DIFFUSION.search, image_path_texts)
         )
         if input_paths_by_kind and not has_parcellation:
-            message = _describe_missing_parcellation(atlas)
+            message = _missing_parcellation_text(atlas)
             fault_findings.append(Finding(message, FAULT, scan=scan_name))
             continue
         for image_kind, path_by_parameter in input_paths_by_kind.items():
@@ -339,7 +341,7 @@ def find_tasks(
                 scan_images, image_kind, atlas
             )
             build_tasks.append(BuildTask(scan_name, output_path, path_by_parameter))
-    missing_lines = _describe_missing_images(
+    missing_lines = _list_missing_image_lines(
         n_scans_by_image_kind, has_tasks=bool(build_tasks)
     )
     if not build_tasks and not fault_findings:
@@ -439,19 +441,19 @@ def _find_segmentation_by_visit(
     return segmentation_path_by_visit
 
 
-def _describe_missing_images(
+def _list_missing_image_lines(
     n_scans_by_image_kind: Mapping[str, int], *, has_tasks: bool
 ) -> tuple[str, ...]:
     """Return one line per kind of image that scans lack, but no kind that none has."""
     n_scans = n_scans_by_image_kind["scan"]
-    advice_by_kind = {
+    expectation_by_image_kind = {
         "tractogram": f"{', '.join(TRACTOGRAM_FORMATS)}; MRtrix's tckgen, for example, "
         "makes a tractogram from the diffusion image",
         "PET": "*_pet.nii.gz",
         "parcellation": "FreeSurfer's, or --parcellation",
     }
     missing_lines = []
-    for image_kind, advice_text in advice_by_kind.items():
+    for image_kind, expectation_text in expectation_by_image_kind.items():
         n_scans_without_image = n_scans - n_scans_by_image_kind[image_kind]
         is_expected_kind = (
             n_scans_by_image_kind[image_kind] > 0 or image_kind == "parcellation"
@@ -464,12 +466,12 @@ def _describe_missing_images(
         if n_scans_without_image and (is_expected_kind or not has_tasks):
             missing_lines.append(
                 f"{n_scans_without_image} of {n_scans} scans have no {image_kind} "
-                f"(expected: {advice_text})"
+                f"(expected: {expectation_text})"
             )
     return tuple(missing_lines)
 
 
-def _describe_missing_parcellation(atlas: Atlas) -> str:
+def _missing_parcellation_text(atlas: Atlas) -> str:
     expected_file_name = atlas.settings.get("segmentation", "segmentation")
     return (
         f"there is no parcellation of {atlas.name}; expected the file "

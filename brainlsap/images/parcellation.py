@@ -39,7 +39,7 @@ from brainlsap.data.row_order import list_fitting_orders, list_row_orders
 from brainlsap.data.tables import SIDE_COLUMNS, find_region_column_name, write_tsv
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.files import check_new_folder, fill_folder
-from brainlsap.images.volumes import read_volume
+from brainlsap.images.volumes import read_volume_affine_header
 from brainlsap.text import count_text, join_with_commas, option_text
 
 LabelSource = str | Path | Mapping[int, str]
@@ -145,10 +145,10 @@ def match_label_image(
     a region, two labels are one region, or regions are missing.
     """
     image_path = Path(image_path)
-    label_volume, affine = _read_label_volume(image_path)
+    label_volume, affine = _read_labels_and_affine(image_path)
     label_voxel_counts = np.bincount(label_volume.ravel())
     used_label_numbers = np.flatnonzero(label_voxel_counts[1:]) + 1
-    name_by_label, label_note, is_named_by_order = _name_labels(
+    name_by_label, label_note, is_named_by_order = _make_label_names(
         image_path, used_label_numbers.tolist(), atlas, label_source
     )
     region_index_by_label, absent_region_names = _match_labels_to_regions(
@@ -175,12 +175,12 @@ def match_label_image(
     return label_image._replace(notes=(label_note, absent_note))
 
 
-def _read_label_volume(image_path: Path) -> tuple[np.ndarray, np.ndarray]:
+def _read_labels_and_affine(image_path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Return the labels of an image, cropped to a margin of one voxel, and the affine.
 
     The cropped image is a quarter of most images.
     """
-    voxel_values, affine, _ = read_volume(image_path)
+    voxel_values, affine, _ = read_volume_affine_header(image_path)
     with np.errstate(invalid="ignore"):
         label_volume = voxel_values.astype(np.int32)
     min_label = voxel_values.min()
@@ -209,11 +209,11 @@ def _match_labels_to_regions(
 ) -> tuple[dict[int, int], list[str]]:
     """Return the atlas position of every label that is a region, and absent regions."""
     # Drop other structures of FreeSurfer that are not regions of this atlas.
-    freesurfer_structures = set(read_freesurfer_label_names().values())
+    freesurfer_structure_names = set(read_freesurfer_label_names().values())
     region_label_numbers = [
         label_number
         for label_number, region_name in name_by_label.items()
-        if region_name not in freesurfer_structures
+        if region_name not in freesurfer_structure_names
         or atlas.find(region_name) is not None
     ]
     try:
@@ -357,7 +357,7 @@ class LabelNames(NamedTuple):
     is_named_by_order: bool = False  # labels only count the regions in a known order
 
 
-def _name_labels(
+def _make_label_names(
     image_path: Path,
     used_label_numbers: list[int],
     atlas: Atlas,
@@ -634,7 +634,7 @@ def _list_non_grey_notes(
 
 
 def _read_label_nifti(image_path: str | Path) -> nibabel.Nifti1Image:
-    voxel_values, affine, header = read_volume(image_path)
+    voxel_values, affine, header = read_volume_affine_header(image_path)
     return nibabel.Nifti1Image(voxel_values, affine, header, dtype=voxel_values.dtype)
 
 
@@ -667,14 +667,16 @@ def _get_annotation_path(left_annotation_path: Path, hemisphere: str) -> Path:
     )
 
 
-def _write_annotations(annotation_by_side: AnnotationBySide, folder: Path) -> None:
+def _write_annotations(
+    annotation_by_side: AnnotationBySide, atlas_folder: Path
+) -> None:
     """Write annotations on fsaverage5, each name with a colour of its own."""
     for hemisphere, (vertex_name_indices, region_names) in annotation_by_side.items():
         region_colors = (
             np.outer(np.arange(1, len(region_names) + 1), [67, 149, 1, 0]) % 256
         )
         nibabel.freesurfer.write_annot(
-            folder / f"{hemisphere.lower()}h.annot",
+            atlas_folder / f"{hemisphere.lower()}h.annot",
             vertex_name_indices[: _N_VERTICES[0]],
             region_colors,
             region_names,

@@ -14,7 +14,7 @@ from brainlsap.data.region_tables import REFERENCES
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.images import volumes
 from brainlsap.images.parcellation import LabelImage, LabelSource, match_label_image
-from brainlsap.images.volumes import MIN_BRAIN_SPAN, find_named_space
+from brainlsap.images.volumes import MIN_BRAIN_SPAN, find_space_name
 from brainlsap.text import option_text
 
 # Smallest covered share of the voxels of all regions, and of the reference. Smaller
@@ -146,26 +146,30 @@ def extract_suvr(
     reference_voxel_image, reference_name = _read_reference_image_and_name(
         reference, label_image
     )
-    pet_to_parcellation_affine = volumes.read_transform(transform, pet, parcellation)
-    voxel_values, affine, _ = volumes.read_volume(pet)
+    pet_to_parcellation_affine = volumes.read_transform_affine(
+        transform, pet, parcellation
+    )
+    voxel_values, affine, _ = volumes.read_volume_affine_header(pet)
     uptake_volume = voxel_values.astype(np.float64)
     uptake_volume[(uptake_volume == 0) | ~np.isfinite(uptake_volume)] = np.nan
     pet_voxel_image = VoxelImage(uptake_volume, pet_to_parcellation_affine @ affine)
-    uptake_table = _average_regions(
+    uptake_table = _make_region_uptake_table(
         pet_voxel_image, VoxelImage(region_code_volume, label_image.affine), len(atlas)
     )
-    covered_share = float(
+    covered_voxel_share = float(
         uptake_table["n_covered"].sum() / max(uptake_table["n_labelled"].sum(), 1)
     )
-    reference_series = _average_regions(pet_voxel_image, reference_voxel_image, 1).iloc[
-        0
-    ]
+    reference_series = _make_region_uptake_table(
+        pet_voxel_image, reference_voxel_image, 1
+    ).iloc[0]
     reference_mean = float(reference_series["mean"])
     reference_coverage = float(reference_series["coverage"])
     shift_mm = measure_shift_mm(pet_voxel_image, label_image, atlas)
     space_fault_texts = []
-    if covered_share < MIN_OVERLAP:
-        space_fault_texts.append(f"covers {covered_share:.0%} of the regions' voxels")
+    if covered_voxel_share < MIN_OVERLAP:
+        space_fault_texts.append(
+            f"covers {covered_voxel_share:.0%} of the regions' voxels"
+        )
     if reference_coverage < MIN_REFERENCE_COVERAGE:
         space_fault_texts.append(
             f"covers {reference_coverage:.0%} of the reference region {reference_name}"
@@ -214,19 +218,19 @@ def extract_suvr(
         notes=tuple(extraction_notes),
         reference_mean=reference_mean,
         reference_coverage=reference_coverage,
-        overlap=covered_share,
+        overlap=covered_voxel_share,
         shift_mm=shift_mm,
     )
 
 
-def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
+def check_same_space(pet_path: str | Path, parcellation_path: str | Path) -> None:
     """Raise unless the names of PET and parcellation state the same space."""
-    if find_named_space(pet) != (find_named_space(parcellation) or "t1w"):
+    if find_space_name(pet_path) != (find_space_name(parcellation_path) or "t1w"):
         raise ParameterError(
             "the file name of the PET image does not contain the space of the "
             "parcellation",
-            path=pet,
-            got=f"parcellation {Path(parcellation).name}",
+            path=pet_path,
+            got=f"parcellation {Path(parcellation_path).name}",
             advice="Give an image whose file name contains the space of the "
             "parcellation (*_space-T1w_*_pet.nii.gz), or the registration of the "
             f"image with {option_text('transform')}. If the image is already aligned "
@@ -265,7 +269,7 @@ def _read_reference_image_and_name(
             f"reference must be one of {', '.join(map(repr, REFERENCES))}, or the path "
             f"of a mask; got {str(reference)!r}, and there is no such file."
         )
-    mask_volume, affine, _ = volumes.read_volume(mask_path)
+    mask_volume, affine, _ = volumes.read_volume_affine_header(mask_path)
     reference_mask = mask_volume > 0
     if not reference_mask.any():
         raise FileFormatError(
@@ -275,7 +279,7 @@ def _read_reference_image_and_name(
     return VoxelImage(reference_mask.astype(np.int32), affine), str(mask_path)
 
 
-def _average_regions(
+def _make_region_uptake_table(
     uptake_voxel_image: VoxelImage, region_voxel_image: VoxelImage, n_regions: int
 ) -> pd.DataFrame:
     """Average a scan (NaN if not covered) over the regions 1 to n.
@@ -287,13 +291,13 @@ def _average_regions(
     label_to_scan_affine = (
         np.linalg.inv(uptake_voxel_image.affine) @ region_voxel_image.affine
     )
-    axis_coordinate_arrays = volumes.transform_points(
+    axis_coordinate_arrays = volumes.transform_coordinate_arrays(
         label_to_scan_affine, voxel_index_arrays
     )
-    covered_voxel_mask = volumes.sample_nearest(
+    covered_voxel_mask = volumes.sample_nearest_values(
         ~np.isnan(uptake_voxel_image.voxel_values), axis_coordinate_arrays
     )
-    region_code_volume = volumes.resample_nearest(
+    region_code_volume = volumes.resample_nearest_volume(
         *region_voxel_image,
         uptake_voxel_image.voxel_values.shape,
         uptake_voxel_image.affine,
@@ -315,10 +319,10 @@ def _average_regions(
             n_regions + 1,
         ),
     }
-    region_table = pd.DataFrame(sums_by_column).iloc[1:]
-    region_table["mean"] = region_table["sum"] / region_table["n_voxels"]
-    region_table["coverage"] = region_table["n_covered"] / region_table["n_labelled"]
-    return region_table
+    uptake_table = pd.DataFrame(sums_by_column).iloc[1:]
+    uptake_table["mean"] = uptake_table["sum"] / uptake_table["n_voxels"]
+    uptake_table["coverage"] = uptake_table["n_covered"] / uptake_table["n_labelled"]
+    return uptake_table
 
 
 def measure_shift_mm(
@@ -365,10 +369,12 @@ def measure_shift_mm(
     mm_to_voxel_affine = np.linalg.inv(uptake_voxel_image.affine)
 
     def compute_explained_share(shift_vector_mm: np.ndarray) -> float:
-        axis_coordinate_arrays = volumes.transform_points(
+        axis_coordinate_arrays = volumes.transform_coordinate_arrays(
             mm_to_voxel_affine, (sample_points_mm + shift_vector_mm).T
         )
-        voxel_values = volumes.sample_nearest(uptake_volume, axis_coordinate_arrays)
+        voxel_values = volumes.sample_nearest_values(
+            uptake_volume, axis_coordinate_arrays
+        )
         tissue_means = (
             np.bincount(point_tissue_codes, voxel_values) / tissue_point_counts
         )

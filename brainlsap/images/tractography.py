@@ -54,7 +54,7 @@ from brainlsap.images.volumes import (
     check_tractogram_covers_labels,
     make_brain_mask,
     read_image_grid,
-    transform_points,
+    transform_coordinate_arrays,
 )
 from brainlsap.text import option_text
 
@@ -173,7 +173,7 @@ def read_reference_grid(path: str | Path) -> ImageGrid | None:
     return ImageGrid(grid_shape, affine)
 
 
-def _check_streamline_count(
+def _check_header_streamline_count(
     n_header_streamlines: int, n_file_streamlines: int, cause_hint: str = ""
 ) -> None:
     if (
@@ -237,7 +237,9 @@ def _iter_tck_blocks(path: Path) -> BlockArrayIterator:
     if separator_rows[n_streamlines] != streamline_offsets[-1]:
         raise ValueError("the last streamline has no end mark")
     cause_hint = " (a point that is NaN ends a streamline)"
-    _check_streamline_count(int(header.get("count") or 0), n_streamlines, cause_hint)
+    _check_header_streamline_count(
+        int(header.get("count") or 0), n_streamlines, cause_hint
+    )
     for point_slice, block_offsets in _iter_slices_and_offsets(streamline_offsets):
         yield points[point_slice], block_offsets[:-1], block_offsets[1:] - 1
 
@@ -248,7 +250,7 @@ def _iter_trk_blocks(path: Path) -> BlockArrayIterator:
 
     n_header_streamlines = int(_read_header(path)["nb_streamlines"])
     streamlines = nibabel.streamlines.load(path).streamlines
-    _check_streamline_count(n_header_streamlines, len(streamlines))
+    _check_header_streamline_count(n_header_streamlines, len(streamlines))
     points = streamlines.get_data()
     streamline_offsets = np.cumsum([0, *map(len, streamlines)])
     for point_slice, block_offsets in _iter_slices_and_offsets(streamline_offsets):
@@ -269,7 +271,7 @@ def _iter_trx_blocks(path: Path) -> BlockArrayIterator:
         ).astype(np.int64)
         if len(streamline_offsets) == n_streamlines:  # early files omit the last offset
             streamline_offsets = np.append(streamline_offsets, n_points)
-        _check_streamline_count(n_streamlines, len(streamline_offsets) - 1)
+        _check_header_streamline_count(n_streamlines, len(streamline_offsets) - 1)
         if (
             streamline_offsets[0] != 0
             or streamline_offsets[-1] != n_points
@@ -487,22 +489,22 @@ def build_connectome(
         block_factors = streamline_factors[
             first_streamline_index : first_streamline_index + n_block_streamlines
         ]
-        padded_factors = np.append(block_factors, np.ones(n_block_streamlines))[
-            :n_block_streamlines
-        ]
+        padded_streamline_factors = np.append(
+            block_factors, np.ones(n_block_streamlines)
+        )[:n_block_streamlines]
         nonempty_streamline_mask = (
             streamline_block.stop_rows > streamline_block.start_rows
         )
-        padded_factors = padded_factors[nonempty_streamline_mask]
+        padded_streamline_factors = padded_streamline_factors[nonempty_streamline_mask]
         streamline_block = streamline_block._replace(
             start_rows=streamline_block.start_rows[nonempty_streamline_mask],
             stop_rows=streamline_block.stop_rows[nonempty_streamline_mask],
         )
         end_point_rows = streamline_block.stop_rows - 1
-        start_node_codes = node_assigner.find_codes(
+        start_node_codes = node_assigner.find_node_codes(
             streamline_block.points[streamline_block.start_rows]
         )
-        end_node_codes = node_assigner.find_codes(
+        end_node_codes = node_assigner.find_node_codes(
             streamline_block.points[end_point_rows]
         )
         end_counter.add_ends(
@@ -511,15 +513,26 @@ def build_connectome(
             ],
             np.concatenate([start_node_codes, end_node_codes]),
         )
-        low_codes, high_codes = np.sort([start_node_codes, end_node_codes], axis=0)
-        pair_voxel_counts = code_voxel_counts[low_codes] + code_voxel_counts[high_codes]
-        block_weights = padded_factors * weigh_streamlines(
-            streamline_block, pair_voxel_counts, weight
+        low_node_codes, high_node_codes = np.sort(
+            [start_node_codes, end_node_codes], axis=0
         )
-        pair_indices = low_codes.astype(np.int64) * n_node_codes + high_codes
+        pair_voxel_counts = (
+            code_voxel_counts[low_node_codes] + code_voxel_counts[high_node_codes]
+        )
+        block_streamline_weights = (
+            padded_streamline_factors
+            * compute_streamline_weights(streamline_block, pair_voxel_counts, weight)
+        )
+        flat_pair_indices = (
+            low_node_codes.astype(np.int64) * n_node_codes + high_node_codes
+        )
         pair_sums = [
-            np.bincount(pair_indices, summed_values, n_node_codes**2)
-            for summed_values in (None, block_weights, padded_factors)
+            np.bincount(flat_pair_indices, summed_values, n_node_codes**2)
+            for summed_values in (
+                None,
+                block_streamline_weights,
+                padded_streamline_factors,
+            )
         ]
         return np.reshape(pair_sums, (3, n_node_codes, n_node_codes))
 
@@ -530,10 +543,12 @@ def build_connectome(
         n_threads
     ) as thread_pool:  # n_threads blocks are in memory at once
         while block_batch := list(islice(streamline_blocks, n_threads)):
-            block_sizes = [
+            block_streamline_counts = [
                 len(streamline_block.start_rows) for streamline_block in block_batch
             ]
-            first_streamline_indices = np.cumsum([n_streamlines, *block_sizes])
+            first_streamline_indices = np.cumsum(
+                [n_streamlines, *block_streamline_counts]
+            )
             n_streamlines = int(first_streamline_indices[-1])
             for pair_sums in thread_pool.map(
                 compute_pair_sums, block_batch, first_streamline_indices.tolist()
@@ -561,11 +576,11 @@ def build_connectome(
         )
     symmetric_weight_matrix = pair_weight_matrix + np.triu(pair_weight_matrix, 1).T
     region_indices = list(label_image.region_index_by_label.values())
-    region_codes = [
+    region_node_codes = [
         code_by_label[label_number]
         for label_number in label_image.region_index_by_label
     ]
-    region_code_indexer = np.ix_(region_codes, region_codes)
+    region_code_indexer = np.ix_(region_node_codes, region_node_codes)
     connectome = np.zeros((len(atlas), len(atlas)))
     connectome[np.ix_(region_indices, region_indices)] = symmetric_weight_matrix[
         region_code_indexer
@@ -594,7 +609,7 @@ def build_connectome(
     )
 
 
-def weigh_streamlines(
+def compute_streamline_weights(
     streamline_block: StreamlineBlock,
     node_pair_voxel_counts: np.ndarray,
     weight_kind: str,
@@ -647,7 +662,7 @@ class StreamlineEndCounter:
         n_added_in_brain = 0
         if self.brain_image is not None:
             n_added_in_brain = int(
-                np.count_nonzero(self.brain_image.find_codes(end_points))
+                np.count_nonzero(self.brain_image.find_node_codes(end_points))
             )
         with self.lock:
             self.n_ends += len(end_points)
@@ -672,11 +687,11 @@ class StreamlineEndCounter:
             return np.nan
         return 1 - self.n_ends_in_brain / self.n_ends
 
-    def list_notes(self, assignment: str) -> list[str]:
+    def list_notes(self, assignment_rule: str) -> list[str]:
         """Return a note on the share of ends in nodes, compared with typical values."""
         if not self.n_ends:
             return []
-        typical_share = TYPICAL_SHARE_IN_NODES[assignment]
+        typical_share = TYPICAL_SHARE_IN_NODES[assignment_rule]
         share_note = (
             f"{self.share_in_nodes:.0%} of the ends of streamlines are inside a region"
         )
@@ -688,7 +703,7 @@ class StreamlineEndCounter:
             f"{TYPICAL_SHARE_OUTSIDE:.0%})"
         ]
 
-    def check_overlap(self, tractogram: str | Path) -> None:
+    def check_overlap(self, tractogram_path: str | Path) -> None:
         """Raise if the ends show that streamlines and labels do not overlap."""
         advice_text = (
             "The tractogram may not be in the space and unit (mm) of the "
@@ -699,7 +714,7 @@ class StreamlineEndCounter:
             raise FileFormatError(
                 "the tractogram contains no streamlines. Leave this scan out, or "
                 "compute the tractogram again.",
-                path=tractogram,
+                path=tractogram_path,
             )
         if self.n_ends < MIN_ENDS:
             return
@@ -707,7 +722,7 @@ class StreamlineEndCounter:
             raise FileFormatError(
                 f"{self.share_in_nodes:.1%} of the streamline ends are inside a "
                 f"region; expected {MIN_SHARE_IN_NODES:.0%} or more. {advice_text}",
-                path=tractogram,
+                path=tractogram_path,
             )
         if self.brain_image is None:
             return
@@ -715,14 +730,14 @@ class StreamlineEndCounter:
             raise FileFormatError(
                 f"{self.share_outside_brain:.0%} of the streamline ends are outside "
                 f"the brain; expected at most {MAX_SHARE_OUTSIDE:.0%}. {advice_text}",
-                path=tractogram,
+                path=tractogram_path,
             )
         largest_extent_mm = (self.max_end_coordinates - self.min_end_coordinates).max()
         if largest_extent_mm < MIN_EXTENT_SHARE * self.label_span_mm:
             raise FileFormatError(
                 f"all streamlines end within {largest_extent_mm:.2g} mm of each other, "
                 f"but the labels span {self.label_span_mm:.0f} mm. {advice_text}",
-                path=tractogram,
+                path=tractogram_path,
             )
 
 
@@ -743,11 +758,13 @@ class NodeImage:
         self.mm_to_voxel_affine = np.linalg.inv(self.affine)
         self.voxel_sizes_mm = np.sqrt((self.affine[:3, :3] ** 2).sum(axis=0))
 
-    def find_codes(self, points_mm: np.ndarray) -> np.ndarray:
+    def find_node_codes(self, points_mm: np.ndarray) -> np.ndarray:
         """Return the codes at points in mm (n, 3); 0 outside the image."""
         inside_image_mask = np.ones(len(points_mm), dtype=bool)
         flat_indices = np.zeros(len(points_mm), dtype=np.intp)
-        axis_coordinate_arrays = transform_points(self.mm_to_voxel_affine, points_mm.T)
+        axis_coordinate_arrays = transform_coordinate_arrays(
+            self.mm_to_voxel_affine, points_mm.T
+        )
         for axis_coordinates, axis_size in zip(
             axis_coordinate_arrays, self.code_volume.shape, strict=True
         ):
@@ -782,11 +799,14 @@ class RadialSearch:
             node_image.code_volume[node_image.code_volume > 0], 0
         )
         self.voxel_centres_mm = np.stack(
-            transform_points(node_image.affine, self.labelled_voxel_indices.T), axis=1
+            transform_coordinate_arrays(
+                node_image.affine, self.labelled_voxel_indices.T
+            ),
+            axis=1,
         )
         self.voxel_tree = cKDTree(self.voxel_centres_mm, balanced_tree=False)
 
-    def find_codes(self, points_mm: np.ndarray) -> np.ndarray:
+    def find_node_codes(self, points_mm: np.ndarray) -> np.ndarray:
         """Return the code of the nearest node of every point (n, 3); 0 for none."""
         points_mm = points_mm.astype(np.float64)
         max_distance = self.radius * (1 + _RELATIVE_TOLERANCE) + np.finfo(float).tiny
@@ -825,7 +845,10 @@ class RadialSearch:
         dx, dy, dz = (points_mm[point_indices] - self.voxel_centres_mm[voxel_indices]).T
         exact_distances = np.sqrt(dx * dx + (dy * dy + dz * dz))
         point_voxel_coordinates = np.stack(
-            transform_points(self.node_image.mm_to_voxel_affine, points_mm.T), axis=1
+            transform_coordinate_arrays(
+                self.node_image.mm_to_voxel_affine, points_mm.T
+            ),
+            axis=1,
         )
         point_voxel_indices = np.trunc(
             point_voxel_coordinates + np.copysign(0.5, point_voxel_coordinates)

@@ -45,7 +45,7 @@ class ImageGrid(NamedTuple):
     affine: np.ndarray
 
     @property
-    def corners(self) -> np.ndarray:
+    def corners_mm(self) -> np.ndarray:
         """Return the centres of the eight corner voxels in mm."""
         corner_voxel_indices = np.array(
             np.meshgrid(*((0, axis_size - 1) for axis_size in self.shape[:3]))
@@ -53,15 +53,15 @@ class ImageGrid(NamedTuple):
         return apply_affine(self.affine, corner_voxel_indices.reshape(3, -1).T)
 
 
-def find_named_space(image_path: str | Path) -> str:
+def find_space_name(image_path: str | Path) -> str:
     """Return the space in a file's name, in lower case; "" if it states none.
 
     >>> (
-    ...     find_named_space("sub-01_space-T1w_desc-dseg.nii.gz"),
-    ...     find_named_space("tracks.tck"),
+    ...     find_space_name("sub-01_space-T1w_desc-dseg.nii.gz"),
+    ...     find_space_name("tracks.tck"),
     ... )
     ('t1w', '')
-    >>> find_named_space("sub-01_dwi_space-RASMM_tractography.trx")
+    >>> find_space_name("sub-01_dwi_space-RASMM_tractography.trx")
     ''
     """
     space_texts = re.findall(r"(?:^|_)space-([A-Za-z0-9]+)", Path(image_path).name)
@@ -75,15 +75,17 @@ def find_named_space(image_path: str | Path) -> str:
     return "t1w" if space_names[-1] in NATIVE_SPACES else space_names[-1]
 
 
-def check_named_spaces(tractogram: str | Path, parcellation: str | Path) -> None:
+def check_named_spaces(
+    tractogram_path: str | Path, parcellation_path: str | Path
+) -> None:
     """Raise if the names of a tractogram and a parcellation state two spaces.
 
     A parcellation whose name states no space is taken to be in the participant's own.
     A tractogram whose name states none is in a space of the participant, and not in
     that of a template.
     """
-    tractogram_space = find_named_space(tractogram)
-    label_space = find_named_space(parcellation)
+    tractogram_space = find_space_name(tractogram_path)
+    label_space = find_space_name(parcellation_path)
     if tractogram_space:
         is_same_space = tractogram_space == (label_space or "t1w")
     else:
@@ -97,15 +99,15 @@ def check_named_spaces(tractogram: str | Path, parcellation: str | Path) -> None
             f"the file name contains {tractogram_space_text}, but the file name of the "
             f"parcellation contains {label_space_text}, so the two may be in different "
             "spaces",
-            path=tractogram,
-            got=f"parcellation {Path(parcellation).name}",
+            path=tractogram_path,
+            got=f"parcellation {Path(parcellation_path).name}",
             advice="Give a parcellation in the space of the tractogram. If both are in "
             f"the same space, give {option_text('same_space', True)}",
         )
 
 
 def check_tractogram_covers_labels(
-    tractogram: str | Path,
+    tractogram_path: str | Path,
     tractogram_grid: ImageGrid,
     label_grid: ImageGrid,
     labelled_points_mm: np.ndarray,
@@ -116,39 +118,41 @@ def check_tractogram_covers_labels(
     example that of the diffusion images, must contain most labelled voxels (n, 3; in
     mm).
     """
-    tractogram_voxel_sizes = np.sort(voxel_sizes(tractogram_grid.affine))
-    label_voxel_sizes = np.sort(voxel_sizes(label_grid.affine))
+    tractogram_voxel_sizes_mm = np.sort(voxel_sizes(tractogram_grid.affine))
+    label_voxel_sizes_mm = np.sort(voxel_sizes(label_grid.affine))
     is_same_shape = sorted(tractogram_grid.shape) == sorted(label_grid.shape[:3])
     advice_text = (
         f"confirm with {option_text('same_space', True)} that tractogram and "
         "parcellation are in the same space"
     )
     if is_same_shape and np.allclose(
-        tractogram_voxel_sizes, label_voxel_sizes, rtol=0.01
+        tractogram_voxel_sizes_mm, label_voxel_sizes_mm, rtol=0.01
     ):
-        corner_differences = tractogram_grid.corners[:, None] - label_grid.corners[None]
+        corner_differences = (
+            tractogram_grid.corners_mm[:, None] - label_grid.corners_mm[None]
+        )
         corner_distance_matrix = np.sqrt((corner_differences**2).sum(axis=2))
         max_corner_distance = corner_distance_matrix.min(axis=1).max()
-        if max_corner_distance > max(MAX_CORNER_DISTANCE, label_voxel_sizes.max()):
+        if max_corner_distance > max(MAX_CORNER_DISTANCE, label_voxel_sizes_mm.max()):
             raise FileFormatError(
                 "the image in the header has the size of the parcellation "
                 f"{label_grid.shape[:3]}, but a different affine: their corners are up "
                 f"to {max_corner_distance:.0f} mm apart. Give a parcellation with the "
                 f"affine of that image, or {advice_text}.",
-                path=tractogram,
+                path=tractogram_path,
             )
     voxel_coordinates = apply_affine(
         np.linalg.inv(tractogram_grid.affine), labelled_points_mm
     )
     above_lower_bound_mask = voxel_coordinates > -1
     below_upper_bound_mask = voxel_coordinates < np.array(tractogram_grid.shape)
-    share_inside = (above_lower_bound_mask & below_upper_bound_mask).all(axis=1).mean()
-    if share_inside < MIN_SHARE_IN_GRID:
+    share_in_grid = (above_lower_bound_mask & below_upper_bound_mask).all(axis=1).mean()
+    if share_in_grid < MIN_SHARE_IN_GRID:
         raise FileFormatError(
-            f"the image in the header covers {share_inside:.0%} of the labelled "
+            f"the image in the header covers {share_in_grid:.0%} of the labelled "
             f"voxels of the parcellation; expected {MIN_SHARE_IN_GRID:.0%} or more. "
             f"Give a parcellation in the same space, or {advice_text}.",
-            path=tractogram,
+            path=tractogram_path,
         )
 
 
@@ -175,7 +179,7 @@ def make_brain_mask(
     )
 
 
-def read_volume(path: str | Path) -> tuple[np.ndarray, np.ndarray, Any]:
+def read_volume_affine_header(path: str | Path) -> tuple[np.ndarray, np.ndarray, Any]:
     """Return the voxels of an image (scaled by its header), its affine and header."""
     import nibabel
 
@@ -212,10 +216,10 @@ def _is_invertible(affine: np.ndarray) -> bool:
     return bool(np.isfinite(affine).all() and abs(np.linalg.det(affine)) > 1e-12)
 
 
-def read_transform(
+def read_transform_affine(
     transform: str | Path | np.ndarray | None,
-    moving_image: str | Path,
-    fixed_image: str | Path,
+    moving_image_path: str | Path,
+    fixed_image_path: str | Path,
 ) -> np.ndarray:
     """Return the matrix from RAS of the moving image to RAS of the fixed one, in mm.
 
@@ -226,7 +230,7 @@ def read_transform(
     """
     if isinstance(transform, str | Path):
         transform = _read_registration_matrix(
-            Path(transform), moving_image, fixed_image
+            Path(transform), moving_image_path, fixed_image_path
         )
     affine_matrix = (
         np.eye(4) if transform is None else np.asarray(transform, dtype=float)
@@ -239,7 +243,7 @@ def read_transform(
 
 
 def _read_registration_matrix(
-    path: Path, moving_image: str | Path, fixed_image: str | Path
+    path: Path, moving_image_path: str | Path, fixed_image_path: str | Path
 ) -> np.ndarray:
     """Return the matrix of a registration file, from the moving to the fixed image."""
     file_format = "fs" if path.suffix.lower() == ".lta" else "itk"
@@ -255,8 +259,8 @@ def _read_registration_matrix(
         nitransforms_map = load(
             str(path),
             fmt=file_format,
-            reference=str(fixed_image),
-            moving=str(moving_image),
+            reference=str(fixed_image_path),
+            moving=str(moving_image_path),
         )
         # nitransforms maps points of the fixed image to the moving one.
         return np.linalg.inv(
@@ -264,7 +268,7 @@ def _read_registration_matrix(
         )
 
 
-def transform_points(
+def transform_coordinate_arrays(
     affine: np.ndarray, axis_coordinate_arrays: Any
 ) -> list[np.ndarray]:
     """Return transformed coordinates in float64, one array per axis as they came.
@@ -289,7 +293,7 @@ def transform_points(
     return transformed_coordinate_arrays
 
 
-def sample_nearest(
+def sample_nearest_values(
     voxel_values: np.ndarray, axis_coordinate_arrays: Sequence[np.ndarray]
 ) -> np.ndarray:
     """Return the values of the voxels nearest to voxel coordinates (one array an axis).
@@ -302,7 +306,7 @@ def sample_nearest(
     )
 
 
-def resample_nearest(
+def resample_nearest_volume(
     voxel_values: np.ndarray,
     source_affine: np.ndarray,
     target_shape: tuple[int, ...],
@@ -318,7 +322,8 @@ def resample_nearest(
     j, k = np.indices(target_shape[1:])
     for i in range(target_shape[0]):  # slice by slice, to save memory
         voxel_index_arrays = np.full_like(j, i), j, k
-        resampled_values[i] = sample_nearest(
-            voxel_values, transform_points(grid_to_image_affine, voxel_index_arrays)
+        resampled_values[i] = sample_nearest_values(
+            voxel_values,
+            transform_coordinate_arrays(grid_to_image_affine, voxel_index_arrays),
         )
     return resampled_values

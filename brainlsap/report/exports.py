@@ -264,7 +264,7 @@ def _make_nifti_by_file_name(
     """Return NIfTI images of the maps by file name, on the grid of the label image."""
     from nibabel import Nifti1Image
 
-    from brainlsap.images.volumes import read_volume
+    from brainlsap.images.volumes import read_volume_affine_header
 
     label_path = label_image.path
     has_known_labels = atlas.folder or (atlas.regions["freesurfer_id"] > 0).any()
@@ -274,7 +274,7 @@ def _make_nifti_by_file_name(
             "the columns index and name. Save the table in the folder of the image, "
             "under the file name of the image with the ending .tsv"
         )
-    label_volume, affine, header = read_volume(label_path)
+    label_volume, affine, header = read_volume_affine_header(label_path)
     label_volume = label_volume.astype(np.int32)
     sform_code = int(header["sform_code"]) if "sform_code" in header else 0
     region_index_by_label = pd.Series(label_image.region_index_by_label)

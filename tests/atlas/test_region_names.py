@@ -4,7 +4,7 @@ from brainlsap.atlas import available_atlases, load_atlas
 from brainlsap.atlas.region_names import (
     bare_name,
     find_side,
-    find_structure,
+    find_structure_name,
     is_non_region_name,
     split_side_from_name,
 )
@@ -162,5 +162,5 @@ UNKNOWN = "A8m_L TH_R TL_L L_PGp_ROI L_5L_ROI R_44_ROI Area_7 北_L"
 )
 def test_what_is_not_known_to_be_cortex_is_not_called_cortex(names, structure):
     """Brainnetome's amygdala, hippocampus, basal ganglia, thalamus were cortex."""
-    found = {name: find_structure(name) for name in names.split()}
+    found = {name: find_structure_name(name) for name in names.split()}
     assert found == dict.fromkeys(found, structure)

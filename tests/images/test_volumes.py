@@ -8,7 +8,11 @@ import pytest
 from nibabel.affines import voxel_sizes
 
 from brainlsap.exceptions import FileFormatError, ParameterError
-from brainlsap.images.volumes import read_transform, read_volume, resample_nearest
+from brainlsap.images.volumes import (
+    read_transform_affine,
+    read_volume_affine_header,
+    resample_nearest_volume,
+)
 from tests.conftest import raises_kind
 
 
@@ -24,12 +28,12 @@ def test_cut_images_are_refused(tmp_path, name):
     kind = nibabel.MGHImage if name.endswith("mgz") else nibabel.Nifti1Image
     values = np.random.default_rng(0).integers(0, 999, (7, 8, 9)).astype(np.int32)
     nibabel.save(kind(values, np.eye(4)), path)
-    np.testing.assert_array_equal(read_volume(path)[0], values)
+    np.testing.assert_array_equal(read_volume_affine_header(path)[0], values)
     whole = path.read_bytes()
     for size in (0, 5, 200, len(whole) // 2, len(whole) - 30):
         path.write_bytes(whole[:size])
         with pytest.raises(FileFormatError, match=name):
-            read_volume(path)
+            read_volume_affine_header(path)
 
 
 def patch(path, place, *numbers):
@@ -43,7 +47,7 @@ def patch(path, place, *numbers):
 def test_scaling_and_one_frame(tmp_path):
     path = patch(save(tmp_path / "a.nii", (2, 3, 2, 1)), 112, 0.5, 3)
     wanted = np.arange(12).reshape(2, 3, 2) / 2 + 3
-    np.testing.assert_allclose(read_volume(path)[0], wanted)
+    np.testing.assert_allclose(read_volume_affine_header(path)[0], wanted)
 
 
 def test_what_is_no_image_is_refused(tmp_path):
@@ -59,7 +63,7 @@ def test_what_is_no_image_is_refused(tmp_path):
         (complex_numbers, "a number in every voxel; got .* complex64"),
     ):
         with pytest.raises(FileFormatError, match=said):
-            read_volume(path)
+            read_volume_affine_header(path)
 
 
 # From RAS of the PET to RAS of the anatomical image.
@@ -135,31 +139,33 @@ def write(path, images):
 def test_every_form_is_the_same_matrix(tmp_path, images, name):
     pytest.importorskip("nitransforms", reason="nitransforms is absent")
     write(tmp_path / name, images)
-    found = read_transform(tmp_path / name, tmp_path / "pet.nii", tmp_path / "t1.nii")
+    found = read_transform_affine(
+        tmp_path / name, tmp_path / "pet.nii", tmp_path / "t1.nii"
+    )
     np.testing.assert_allclose(found, TRUTH, atol=1e-4)
 
 
 def test_matrices_are_taken_and_none_is_the_same_space():
-    np.testing.assert_array_equal(read_transform(TRUTH, "a", "b"), TRUTH)
-    np.testing.assert_array_equal(read_transform(None, "a", "b"), np.eye(4))
+    np.testing.assert_array_equal(read_transform_affine(TRUTH, "a", "b"), TRUTH)
+    np.testing.assert_array_equal(read_transform_affine(None, "a", "b"), np.eye(4))
     for wrong in (np.eye(3), np.zeros((4, 4)), np.full((4, 4), np.nan)):
         with pytest.raises(ParameterError, match="invertible 4 x 4 matrix"):
-            read_transform(wrong, "a", "b")
+            read_transform_affine(wrong, "a", "b")
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_what_is_no_registration_is_refused(tmp_path):
     pytest.importorskip("nitransforms", reason="nitransforms is absent")
     with pytest.raises(FileFormatError, match=r"a\.lta: "):
-        read_transform(tmp_path / "a.lta", "a", "b")
+        read_transform_affine(tmp_path / "a.lta", "a", "b")
     (tmp_path / "b.txt").write_text("no registration\n")
     with raises_kind("unreadable", "b.txt"):
-        read_transform(tmp_path / "b.txt", "a", "b")
+        read_transform_affine(tmp_path / "b.txt", "a", "b")
 
 
 def test_halves_go_up_and_edges_are_as_in_scipy():
     values = np.arange(1, 5).reshape(4, 1, 1)
     other = np.diag([0.5, 1, 1, 1])
     other[0, 3] = -0.5
-    found = resample_nearest(values, np.eye(4), (9, 1, 1), other)[:, 0, 0]
+    found = resample_nearest_volume(values, np.eye(4), (9, 1, 1), other)[:, 0, 0]
     assert found.tolist() == [0, 1, 2, 2, 3, 3, 4, 4, 0]

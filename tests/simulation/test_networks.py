@@ -6,7 +6,7 @@ from scipy.linalg import expm
 
 from brainlsap.simulation import (
     compute_disease_pattern,
-    draw_base_network,
+    draw_base_weight_matrix,
     make_diffusion_operator,
 )
 
@@ -24,13 +24,13 @@ HOMOTOPIC = (np.arange(2 * HALF) + HALF) % (2 * HALF)
 
 @pytest.fixture
 def base():
-    return draw_base_network(POSITIONS, HOMOTOPIC, draw_rng())
+    return draw_base_weight_matrix(POSITIONS, HOMOTOPIC, draw_rng())
 
 
 def test_base_network_matches_the_formula_without_noise():
     hubs = np.ones(2 * HALF)
     hubs[4] = 3.0
-    network = draw_base_network(
+    network = draw_base_weight_matrix(
         POSITIONS,
         HOMOTOPIC,
         draw_rng(),
