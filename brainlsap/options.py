@@ -1441,7 +1441,7 @@ OPTIONS: tuple[Option, ...] = (
         "n_permutations",
         "--permutations",
         WHOLE_NUMBER,
-        "number of label permutations for the p-values of regions (default: 200)",
+        "number of label permutations in the tests of regions (default: 200)",
         "N",
         recipient="study",
         group="evaluation",
@@ -1546,9 +1546,8 @@ OPTIONS: tuple[Option, ...] = (
         "config",
         "--config",
         FILE_PATH,
-        "settings file (TOML) with values of these options and of further settings, "
-        "which have no option; options on the command line take precedence over the "
-        "file",
+        "settings file (TOML) that can set these options, and also settings that have "
+        "no option; options on the command line take precedence over the file",
         "FILE",
         group="output",
         commands=("check", "run", "fit"),

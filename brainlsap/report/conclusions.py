@@ -427,8 +427,8 @@ def judge_score_decline(evaluation: Evaluation) -> Conclusion:
         return Conclusion(
             question_text,
             NOT_SHOWN,
-            f"{cross_validated_text}. The two scores cannot be compared, because these "
-            "participants include nobody of class "
+            f"{cross_validated_text}. This score cannot be compared with the score of "
+            "the test, because the test participants include nobody of class "
             f"{join_with_and(absent_class_names)}.",
             label=NOT_TESTED,
         )
@@ -516,8 +516,8 @@ def _write_few_people_sentence(class_records: Sequence[Mapping[Hashable, Any]]) 
     if not class_texts:
         return ""
     return (
-        f"Too few participants to find a fault: {join_with_and(class_texts)} (fewer "
-        f"than {MIN_PEOPLE_TO_TELL})."
+        f"Too few participants to find an error (fewer than {MIN_PEOPLE_TO_TELL}): "
+        f"{join_with_and(class_texts)}."
     )
 
 
@@ -801,7 +801,8 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
     )
     cautions.append(
         "Largest differences between training and test participants (table of case "
-        f"mix): {', '.join(shift_texts)}. The scores are not corrected for them."
+        f"mix): {', '.join(shift_texts)}. The scores are not corrected for these "
+        "differences."
     )
     return tuple(cautions)
 
@@ -1058,8 +1059,8 @@ def _scale_sentence(evaluation: Evaluation) -> str:
     if list_models_with_scales(evaluation):
         if not is_ranked_by_varied_scales(evaluation):
             return (
-                " A small scale means little averaging. The report names no region by "
-                "its scale."
+                " A small scale means little averaging. The report does not rank "
+                "regions by their scales."
             )
         scale_model_name = str(select_scale_ranking_table(evaluation)["model"].iloc[0])
         if scale_model_name != evaluation.models[0]:
@@ -1387,7 +1388,8 @@ def _list_covariate_sentences(
     ]
     if score_texts:
         sentences.append(
-            "Scores of single variables in the audit, by groups of their values: "
+            "Balanced accuracy from each variable alone, with its values in groups "
+            "(leakage audit): "
             f"{', '.join(score_texts)}."
         )
     uncompared_covariates = _list_uncompared_covariates(evaluation)
@@ -1421,7 +1423,7 @@ def _covariate_differences_sentence(finding_table: pd.DataFrame | None) -> str:
     if not difference_texts:
         return ""
     return (
-        "By the leakage audit, classes differ in "
+        "The leakage audit shows that classes differ in "
         f"{join_with_and(difference_texts)}; p is not corrected."
     )
 
@@ -1472,13 +1474,13 @@ def confounding_text(
     covariate_names = ["site", "scanner", "age", "sex"]
     if study_conclusions.covariates.label == NOTHING_TO_EXPLAIN:
         sentence = (
-            f"No score above chance was shown that {_join_with_or(covariate_names)} "
-            "could explain."
+            "No score was shown to be above chance, so there is no score that "
+            f"{_join_with_or(covariate_names)} could explain."
         )
         if study_conclusions.regions_differ.answer == YES:
             sentence += (
-                " However, one of these variables may explain the differences in "
-                "regions."
+                " However, one of these variables may explain why regions differ "
+                "between classes."
             )
         return sentence
     covariates_sentence = ""
@@ -1594,7 +1596,10 @@ def judge_probabilities(
         f"correct predictions by {error_text} (calibration error, 95%)."
     ]
     label = NOT_TESTED
-    reason_text = "Only the average over this sample was tested, and no other clinic."
+    reason_text = (
+        "Probabilities were tested only on average over this sample, and in no other "
+        "clinic."
+    )
     smallest_error = lower_bound if np.isfinite(lower_bound) else error
     if smallest_error > MAX_CALIBRATION_ERROR:
         label = NO
@@ -2181,7 +2186,7 @@ def judge_effects_and_contrasts(
     """Answer in which regions classes differ, and where more than in connected ones."""
     question_by_column = {
         "p_effect": "Which regions differ?",
-        "p_contrast": "Which stand out from connected regions?",
+        "p_contrast": "Which regions stand out from connected regions?",
     }
     p_value_table = _region_p_value_table(evaluation)
     if p_value_table is None:

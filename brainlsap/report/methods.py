@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
-from brainlsap.data.flow import USED_FOR_TRAINING
+from brainlsap.data.flow import FATE_TITLES, LATER_VISIT, USED_FOR_TRAINING
 from brainlsap.data.reading_options import get_changed_value_by_option
 from brainlsap.evaluation import (
     ConnectomeGain,
@@ -940,6 +940,7 @@ TEMPLATES.globals |= {
     "tables": tables,
     "n_exchanges": tables.N_EXCHANGES,
     "compute_smallest_p": compute_smallest_p,
+    "LATER_VISIT_TITLE": FATE_TITLES[LATER_VISIT],
     "MIN_PEOPLE_SHOWN": MIN_PEOPLE_SHOWN,
     "USED_FOR_TRAINING": USED_FOR_TRAINING,
     "EXCHANGE_PHRASE": EXCHANGE_PHRASE,

@@ -341,7 +341,7 @@ def test_variables_that_predict_the_class_may_explain_the_score(make_study):
         unexplained = draw_conclusions(audited).covariates
         assert unexplained.verdict == NOTHING_TO_EXPLAIN
         confounding = conclusions.confounding_text(audited, draw_conclusions(audited))
-        assert "No score above chance was shown" in confounding
+        assert "No score was shown to be above chance" in confounding
         is_warned = severity == "warning"
         assert ("Age alone: 0.34" in unexplained.sentence) == is_warned
     assert "no external test" in list_headline_lines(study)[-1]
@@ -394,7 +394,7 @@ def test_a_network_is_credited_only_for_a_better_score(make_study):
     assert "LSAP-R plus a graph neural network" not in texts[0]
     assert "LSAP-R is a ridge regression" in named
     # The scales that the report shows are those of another model, or none.
-    assert named.endswith("names no region by its scale.")
+    assert named.endswith("does not rank regions by their scales.")
     scales = study.scales.replace({"model": {"Exact": NESTED_RIDGES[2]}})
     ranked = replace(add_network(study, [0, 0, 0], twins), scales=scales)
     ranked = replace(ranked, ranking=rank_regions(ranked, NESTED_RIDGES[2]))
