@@ -118,8 +118,8 @@ def check_connectomes(W: np.ndarray) -> None:
         invalid_index = np.flatnonzero(~is_valid)[0]
         raise ParameterError(
             f"connection weights must lie between 0 and {MAX_ABSOLUTE:g}. The "
-            f"connectome in row {invalid_index} of X contains a weight that is "
-            "negative, larger, or NaN. Correct the connectome, or leave this scan out. "
+            f"connectome in row {invalid_index} of X contains a weight that is NaN or "
+            "outside this range. Correct the connectome, or leave this scan out. "
             "If the weights are correlations, Cohort.from_arrays(..., "
             "negative='drop').to_array() sets negative weights to 0."
         )

@@ -197,8 +197,8 @@ def _make_missing_label_finding(
     proposed for labels that the user has translated.
     """
     message = (
-        f"the table of people has no column {label_name!r}. The model was fitted to "
-        "the labels in this column. "
+        f"the table of people has no column {label_name!r}. A column of this name "
+        "contained the labels to which the model was fitted. "
     )
     column_texts = []
     label_counts_by_column = {}
@@ -705,8 +705,8 @@ def _check_not_in_training(
             f"{len(same_scan_names)} of {len(scan_names)} scans were used to train the "
             f"model ({join_with_commas(same_scan_names, 3)}). A test requires people "
             "whose scans were not used in training. Leave these scans out with "
-            f"{exclusion_option_text(same_scan_names)}. In the table of `predict`, the "
-            "column 'remark' marks all of these scans",
+            f"{exclusion_option_text(same_scan_names)}. In the table that `predict` "
+            "writes, the column 'remark' marks all of these scans",
             list_grouped_finding_texts(fault_findings),
         )
     if ids_are_new:
@@ -718,8 +718,8 @@ def _check_not_in_training(
             "ID as a person in the training data "
             f"({join_with_commas(same_person_ids, 3)}). If each of these IDs means the "
             "same person in both studies, leave these people out with "
-            f"{exclusion_option_text(same_person_ids)}. In the table of `predict`, the "
-            "column 'remark' marks all of these people. If the IDs mean different "
-            "people, for example because both studies number their people from 1, "
-            f"give {option_text('ids_are_new', True)}."
+            f"{exclusion_option_text(same_person_ids)}. In the table that `predict` "
+            "writes, the column 'remark' marks all of these people. If the IDs mean "
+            "different people, for example because both studies number their people "
+            f"from 1, give {option_text('ids_are_new', True)}."
         )

@@ -833,7 +833,7 @@ def load_fitted_model(model: PackedClassifier | str | Path) -> PackedClassifier:
         raise ParameterError(
             "model must be a result of fit_model or load_model, or the path of a model "
             f"file; got {type(model).__name__}. Only the results of fit_model and "
-            "load_model record the data of the fit."
+            "load_model record to which data the model was fitted."
         )
     return model
 
@@ -851,9 +851,9 @@ def _check_fixed_options(
         if new_value not in (stored_value, "refuse"):
             raise ParameterError(
                 f"{option_name(new_option_name)} must be {stored_value!r}, because the "
-                "data of the fit were read with this value; got "
+                "training data were read with this value; got "
                 f"{new_value_by_option[new_option_name]!r}. Leave "
-                f"{option_text(new_option_name)} out to use the value of the fit."
+                f"{option_text(new_option_name)} out to use {stored_value!r}."
             )
 
 
@@ -1276,9 +1276,9 @@ def _make_score_record(
     """Return the cross-validated scores of a model of these settings."""
     if evaluation.cohort.data_hash != data_hash(cohort):
         raise ParameterError(
-            f"the results given as {option_text('scores')} were computed from other "
-            "data than the data of this fit. Give the results of `brainlsap run` on "
-            "the same study with the same options."
+            "this model was fitted to other data than the results given as "
+            f"{option_text('scores')}. Give the results of `brainlsap run` on the same "
+            "study with the same options."
         )
     value_by_step_option = evaluation.settings.get("steps") or {}
     for step_option in STEP_OPTIONS:

@@ -277,8 +277,8 @@ def make_cohort(
         check_choice("feature", feature_name, HEALTHY_FEATURES)
     if not 0 <= effect <= 0.5:
         raise ParameterError(
-            f"effect must be between 0 and 0.5; got {effect!r}. The effect is the "
-            "share of its value that an average seed region loses in AD."
+            f"effect must be between 0 and 0.5; got {effect!r}. In AD, an average seed "
+            "region loses this share of its value."
         )
     atlas = load_atlas(atlas)
     make_rng = partial(make_random_generator, random_state)
@@ -713,9 +713,9 @@ def write_study_folder(
     check_choice(f"style for {cohort.atlas.name}", style, style_names)
     if cohort.truth is None:
         raise ParameterError(
-            "cohort must be simulated (with cohort.truth), because write_study_folder "
-            "describes all data as simulated in the files. Save other cohorts with "
-            "Cohort.save(path)."
+            "cohort must be simulated (with cohort.truth), because the files that "
+            "write_study_folder writes describe all data as simulated. Save other "
+            "cohorts with Cohort.save(path)."
         )
     node_region_indices = (
         mrtrix_node_region_indices(cohort.atlas) if style == "mrtrix" else None

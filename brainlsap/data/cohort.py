@@ -850,7 +850,7 @@ def _check_order_of_arguments(connectomes: object, features: object) -> None:
     ):
         raise ParameterError(
             "connectomes must have shape (n_scans, n_rois, n_rois); got "
-            f"{connectomes_shape}. Instead, the argument features has the shape "
+            f"{connectomes_shape}. The argument features has such a shape: "
             f"{features_shape}. Give connectomes first, then features."
         )
 

@@ -233,10 +233,9 @@ def read_stats_values_and_notes(
     annotation_name = atlas.settings.get("annotation")
     if annotation_name is None:
         raise FileFormatError(
-            f"brainlsap cannot read regions of the atlas {atlas.name} from FreeSurfer "
-            "stats files, because the atlas.json of this atlas does not name the "
-            "FreeSurfer annotation of these regions. Give the values as a table of "
-            "regions.",
+            f"the atlas.json of {atlas.name} does not name a FreeSurfer annotation, so "
+            "brainlsap cannot read regions of this atlas from FreeSurfer stats files. "
+            "Give the values as a table of regions.",
             path=stats_folder,
         )
     measure_name = measure_properties.name
@@ -1030,9 +1029,9 @@ class FeatureSources:
         counts_text = named_counts_text(scale_text_counts.most_common(), max_items=5)
         message = (
             f"{feature_name}: {origin_text} has {len(scale_text_counts)} different "
-            f"values ({counts_text}). Scans with different values may have "
-            f"{feature_name} on different scales. The audit of leakage compares these "
-            "scans"
+            f"values ({counts_text}). The scale of {feature_name} may differ between "
+            "these values. The audit of leakage compares the scans with different "
+            "values"
         )
         return [Finding(message, kind=SCALES_DIFFER)]
 
@@ -1103,7 +1102,7 @@ class FeatureSources:
             raise CohortError(
                 f"{feature_name}: the names of the region columns in "
                 f"{table_contents.name_and_sheet} do not contain a tracer. However, "
-                "the name of the table or of another column belongs to "
+                "the name of the table, or of another column, is typical of "
                 f"{join_with_commas(sorted(feature_names_in_table))}. Write the tracer "
                 "into the names of the region columns, or into the file name"
             )

@@ -337,9 +337,9 @@ def _build_list_table(
         raise FileFormatError(
             f"none of the columns {', '.join(map(repr, cell_rows[0]))} contains names. "
             "Write the names of the columns into the first row. The column of region "
-            f"names must be called {', '.join(NAME_COLUMNS)}, or a similar name such "
-            "as roi_name. A column of region numbers must be called "
-            f"{', '.join(filter(None, INDEX_COLUMNS))}, or a similar name.",
+            f"names must be called {', '.join(NAME_COLUMNS)}, or have a similar name "
+            "such as roi_name. A column of region numbers must be called "
+            f"{', '.join(filter(None, INDEX_COLUMNS))}, or have a similar name.",
             path=list_path,
         )
     number_columns_before_name = [
@@ -881,7 +881,9 @@ def _read_bids_node_names(
     for node_index in node_indices or filter(None, names_by_index.index):
         node_names = names_by_index.get(node_index, [])
         if len(node_names) != 1:
-            names_text = " and ".join(map(repr, node_names)) or "no name"
+            names_text = "no name"
+            if node_names:
+                names_text = f"the names {' and '.join(map(repr, node_names))}"
             raise FileFormatError(
                 f"the index {node_index} has {names_text} in {node_file_names}; "
                 "expected exactly one name for each index. Correct the indices of the "

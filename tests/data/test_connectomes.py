@@ -647,7 +647,7 @@ def test_bids_nodes_go_by_their_index(tmp_path):
     path.with_suffix(".json").write_text(json.dumps({"NodeFiles": [nodes.name]}))
     same(read_connectome(path, ATLAS), EXPECTED)
     nodes.write_text("\n".join([head, *rows, "1\tctx_lh_Medial_wall"]) + "\n")
-    message = "the index 1 has .ctx_lh_.* one name for each"
+    message = "the index 1 has the names .ctx_lh_.* one name for each"
     with pytest.raises(FileFormatError, match=message):
         read_connectome(path, ATLAS)
     for text in ('{"Description": "counts"}', "[]"):  # without nodes

@@ -114,7 +114,7 @@ def test_hemispheres_that_were_exchanged_are_refused(subject):
 def test_missing_files_and_other_parcellations_are_named(subject, tiny):
     with pytest.raises(FileFormatError, match=r"lh\.aparc\.stats belongs to another"):
         read(subject, atlas=ATLAS)
-    with pytest.raises(FileFormatError, match="of the atlas tiny"):
+    with pytest.raises(FileFormatError, match=r"atlas\.json of tiny"):
         read(subject, atlas=tiny)
     with pytest.raises(ParameterError, match="must be one of 'area', 'thickness', 'v"):
         read(subject, "curvature")
