@@ -49,6 +49,7 @@ from brainlsap.prediction import (
     SET_JOINER,
     add_labels,
     flag_training_data_and_ids,
+    get_model_card,
     hash_person,
     list_merged_labels,
     load_fitted_model,
@@ -420,12 +421,7 @@ def evaluate_model(
     """
     check_cohort_given(cohort)
     model = load_fitted_model(model)
-    model_card = model.origin_.facts.get("card")
-    if not model_card:
-        raise ParameterError(
-            "the stored model has no model card. Fit the model again by `brainlsap "
-            "fit`, or by fit_model in Python."
-        )
+    model_card = get_model_card(model)
     cohort = _select_scans_of_classes(model, cohort)
     _check_not_in_training(model, cohort, ids_are_new=ids_are_new)
     subgroup_columns = choose_subgroup_columns(cohort.table, subgroups)

@@ -62,6 +62,10 @@ from brainlsap.evaluation.confounds import (
 from brainlsap.evaluation.cross_validation import configure_model_for_cohort
 from brainlsap.evaluation.results import data_hash
 from brainlsap.evaluation.scores import title_by_score_name
+from brainlsap.evaluation.stored_content import (
+    OTHER_VERSION,
+    list_missing_card_names,
+)
 from brainlsap.evaluation.subgroups import make_case_mix
 from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.files import check_outputs
@@ -124,6 +128,9 @@ MAX_OUTLIER_SHARE = 0.1
 SET_COLUMN = f"set_{LEVEL * 100}"
 SET_JOINER = " + "
 EMPTY_SET = "none"
+
+NO_CARD = "no model card"
+"""Kind of the error of a model without a card."""
 
 REMARKS = (
     "features unlike the training",
@@ -1377,6 +1384,27 @@ def make_salt(cohort: Cohort) -> str:
     return hashlib.sha256(f"people {data_hash(cohort)}".encode()).hexdigest()[:32]
 
 
+def get_model_card(model: PackedClassifier) -> dict[str, Any]:
+    """Return the card of a stored model; raise if it lacks what this version needs."""
+    model_card = getattr(model, "origin_", None) and model.origin_.facts.get("card")
+    if not model_card:
+        raise ParameterError(
+            "the stored model has no model card. Fit the model with `brainlsap fit`, "
+            "or with fit_model in Python.",
+            kind=NO_CARD,
+        )
+    missing_names = list_missing_card_names(model_card)
+    if missing_names:
+        raise ParameterError(
+            "the model was fitted by another version of brainlsap, and its model card "
+            f"lacks what this version needs ({join_with_commas(missing_names, 5)}). "
+            "Fit the model again.",
+            kind=OTHER_VERSION,
+            values={"missing": missing_names},
+        )
+    return dict(model_card)
+
+
 def card_text(model: PackedClassifier) -> str:
     """Return the card of a stored model as text, one statement a line.
 
@@ -1388,14 +1416,9 @@ def card_text(model: PackedClassifier) -> str:
     Raises
     ------
     ParameterError
-        If the model has no model card.
+        If the model has no model card, or a card that lacks what this version needs.
     """
-    model_card = getattr(model, "origin_", None) and model.origin_.facts.get("card")
-    if not model_card:
-        raise ParameterError(
-            "the model has no model card. Fit the model with `brainlsap fit`, or with "
-            "fit_model in Python."
-        )
+    model_card = get_model_card(model)
     training_facts = model_card["training"]
     order_text = (
         "in order of stage" if model_card["classes_ordered"] else "without an order"

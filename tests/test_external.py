@@ -40,6 +40,10 @@ from brainlsap.evaluation import (
     make_models,
 )
 from brainlsap.evaluation.comparison import class_table
+from brainlsap.evaluation.stored_content import (
+    OTHER_VERSION,
+    REQUIRED_KEYS_BY_RECORD,
+)
 from brainlsap.evaluation.subgroups import (
     case_mix_table,
     largest_shift_table,
@@ -54,7 +58,12 @@ from brainlsap.model.prediction_sets import (
     predict_set_membership,
     rebalance_scores,
 )
-from brainlsap.prediction import REMARKS, SET_COLUMN, list_person_hashes
+from brainlsap.prediction import (
+    NO_CARD,
+    REMARKS,
+    SET_COLUMN,
+    list_person_hashes,
+)
 from brainlsap.report import (
     export_maps,
     list_methods_paragraphs,
@@ -68,7 +77,7 @@ from brainlsap.report.figures import prepare_axes_array
 from brainlsap.report.page import FIGURES
 from brainlsap.report.tables import flow_text_table, model_score_table
 from brainlsap.simulation import write_study_folder
-from tests.conftest import files_named_on_page
+from tests.conftest import files_named_on_page, raises_kind
 
 pytestmark = pytest.mark.usefixtures("brief_studies")
 
@@ -384,6 +393,56 @@ def test_a_report_is_headed_external_evaluation_and_read_again(
     assert again.settings["subgroups"] == ["sex", "age"]  # All are of one site.
     assert isinstance(again, Evaluation)
     assert again.predictions.equals(evaluation.predictions)
+
+
+def test_an_evaluation_of_an_earlier_version_is_refused_whole(
+    evaluation, tmp_path, capsys
+):
+    facts = evaluation.settings["external"]
+    for record_name, record in {
+        "": facts,
+        ".card": facts["card"],
+        ".card.training": facts["card"]["training"],
+        ".people": facts["people"],
+        ".case_mix": facts["case_mix"][0],
+        ".calibration": facts["calibration"][0],
+        ".coverage": facts["coverage"][0],
+    }.items():
+        # A key that is written is needed: name it where results are read.
+        required_keys = REQUIRED_KEYS_BY_RECORD[f"settings.external{record_name}"]
+        assert {*record} == {*required_keys}
+    earlier_facts = {key: value for key, value in facts.items() if key != "people"}
+    earlier_calibration = [
+        {key: value for key, value in row.items() if key != "p_slope"}
+        for row in facts["calibration"]
+    ]
+    for lacking_facts, missing in (
+        (earlier_facts, "settings.external.people"),
+        (facts | {"calibration": earlier_calibration}, "calibration.p_slope"),
+    ):
+        settings = evaluation.settings | {"external": lacking_facts}
+        folder = tmp_path / missing / "private" / "evaluation"
+        replace(evaluation, settings=settings).save(folder)
+        with raises_kind(OTHER_VERSION, "evaluation") as caught:
+            read_results(tmp_path / missing)
+        assert caught.value.values["missing"][0].endswith(missing)
+        assert "`brainlsap evaluate`" in str(caught.value)
+        assert main(["report", str(tmp_path / missing)]) == 2
+        assert "Traceback" not in capsys.readouterr().err
+        assert [path.name for path in (tmp_path / missing).iterdir()] == ["private"]
+
+
+def test_a_model_with_the_card_of_an_earlier_version_is_refused(model_path, sites):
+    model = load_model(model_path)
+    model.origin_.facts["card"]["training"].pop("counts")
+    model.origin_.facts["card"].pop("is_simulated")
+    missing = ["is_simulated", "training.counts"]
+    for use in (lambda: evaluate_model(model, sites[0]), lambda: card_text(model)):
+        with raises_kind(OTHER_VERSION, error=ParameterError, missing=missing):
+            use()
+    model.origin_.facts.pop("card")
+    with raises_kind(NO_CARD, error=ParameterError):
+        card_text(model)
 
 
 def test_the_card_says_on_whom_and_with_what_scores(cohort, tmp_path):

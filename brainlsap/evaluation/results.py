@@ -25,6 +25,7 @@ from brainlsap.evaluation.scores import (
     title_by_score_name,
     weighted_scores_by_name,
 )
+from brainlsap.evaluation.stored_content import check_stored_content
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import fill_folder
 from brainlsap.findings import Finding, make_findings
@@ -586,12 +587,14 @@ class Evaluation:
         Raises
         ------
         FileFormatError
-            If a file is missing or unreadable.
+            If a file is missing or unreadable, or was written by a version whose
+            evaluations lack something that this version needs.
         """
         folder = Path(folder)
         try:
             json_text = (folder / "evaluation.json").read_text(encoding="utf-8")
             json_content = json.loads(json_text)
+            check_stored_content(json_content, CohortSummary, folder)
             table_by_name = {
                 table_name: pd.read_csv(
                     folder / f"{table_name}.tsv",
@@ -640,7 +643,9 @@ class Evaluation:
                 settings=json_content["settings"],
                 **table_by_name,
             )
-        except (OSError, ValueError, LookupError, TypeError) as error:
+        except FileFormatError:
+            raise
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise FileFormatError(
                 f"the folder contains no readable evaluation ({error}). Name the "
                 "results folder of `run`, or in Python its subfolder "

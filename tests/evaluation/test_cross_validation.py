@@ -50,6 +50,7 @@ from brainlsap.evaluation.models import (
 )
 from brainlsap.evaluation.results import CohortSummary
 from brainlsap.evaluation.splits import list_person_blocks, permute_labels
+from brainlsap.evaluation.stored_content import REQUIRED_COLUMNS_BY_TABLE
 from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
 from brainlsap.workflow import merge_classes
 
@@ -371,7 +372,9 @@ def test_later_calls_give_their_results_and_change_nothing(tiny_cohort, n_jobs):
 
 
 def test_an_evaluation_is_loaded_as_it_was_saved(example_evaluation, tmp_path):
-    ranked = replace(example_evaluation, ranking=pd.DataFrame({"region": ["a", "nan"]}))
+    ranking = pd.DataFrame(columns=REQUIRED_COLUMNS_BY_TABLE["ranking"])
+    ranking = ranking.assign(region=["a", "nan"], rank=[1, 2])
+    ranked = replace(example_evaluation, ranking=ranking)
     folder = ranked.save(tmp_path / "evaluation")
     loaded = Evaluation.load(folder)
     for name in ("predictions", "scales", "fits", "audit", "ranking"):
