@@ -890,6 +890,7 @@ def report(
     parcellation: str | None = None,
     table1: list[str] | None = None,
     table1_holm: bool | None = None,
+    subgroups: list[str] | None = None,
     overwrite: bool = False,
     **folder_by_export: str,
 ) -> None:
@@ -904,6 +905,8 @@ def report(
         )
         study_settings = evaluation.settings | table1_settings
         evaluation = replace(evaluation, settings=study_settings)
+    if subgroups is not None:
+        evaluation = brainlsap.report.report.change_subgroups(evaluation, subgroups)
     atlas_folder = evaluation.cohort.atlas_folder
     if atlas_folder and not Path(atlas_folder).is_dir():
         print(
@@ -929,7 +932,9 @@ def report(
         for export_note in getattr(exported_paths, "notes", ()):
             print(f"Note: {export_note}")
     is_other_folder = out is not None and out != results
-    needs_new_page = is_other_folder or title is not None or has_other_table
+    needs_new_page = (
+        is_other_folder or title is not None or has_other_table or subgroups is not None
+    )
     if not folder_by_export or needs_new_page:
         report_path = brainlsap.write_report(
             evaluation,

@@ -1438,6 +1438,16 @@ OPTIONS: tuple[Option, ...] = (
         commands=("evaluate",),
     ),
     Option(
+        "subgroups",
+        "--subgroups",
+        NAMES,
+        "compute the score of the main model in the groups of participants that these "
+        "columns of the stored table define (default: the columns of the last report); "
+        "a numeric column divides the participants into thirds",
+        "COLUMNS",
+        commands=("report",),
+    ),
+    Option(
         "n_permutations",
         "--permutations",
         WHOLE_NUMBER,

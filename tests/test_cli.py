@@ -21,9 +21,10 @@ from brainlsap.evaluation import models
 from brainlsap.exceptions import ParameterError, check_at_least
 from brainlsap.findings import FAULT, Finding
 from brainlsap.model import load_model
+from brainlsap.report.report import NO_SUBGROUPS, change_subgroups
 from brainlsap.simulation import write_study_folder
 from brainlsap.text import option_text, use_option_format
-from tests.conftest import draw_scores_alone
+from tests.conftest import draw_scores_alone, raises_kind
 
 pytestmark = pytest.mark.usefixtures("brief_studies")
 READING = ("--atlas", "desikan82", "--feature", "fdg")
@@ -98,6 +99,26 @@ def test_a_report_is_made_anew_from_its_results(results, tmp_path, capsys):
     assert "Note: the surfaces (.gii) leave out 14 of 82 regions" in printed
     assert "Left-Amygdala" in printed
     assert "--parcellation" in printed
+
+
+@pytest.mark.usefixtures("scores_figure_alone")
+def test_other_subgroups_are_scored_from_stored_results(results, tmp_path, capsys):
+    out = tmp_path / "again"
+    asked = ["report", str(results), "--subgroups", "sex", "--out", str(out)]
+    assert main(asked) == 0
+    again = brainlsap.report.read_results(out)
+    assert again.settings["subgroups"] == ["sex"]
+    stored = brainlsap.report.read_results(results)
+    assert "site" in stored.settings["subgroups"]
+    table = pd.read_csv(out / "report" / "tables" / "subgroups.tsv", sep="\t")
+    assert table["group"].str.startswith("sex").all()
+    assert main(asked) == 0  # It may replace a report of the same study.
+    for column in ("income", "code"):
+        with raises_kind(NO_SUBGROUPS, error=ParameterError):
+            change_subgroups(stored, [column])
+    assert "brainlsap run" in refused(
+        capsys, "report", results, "--subgroups", "income"
+    )
 
 
 def test_check_says_what_a_study_holds(study, capsys):

@@ -4,7 +4,7 @@ import datetime as dt
 import json
 import platform
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
@@ -15,7 +15,7 @@ import pandas as pd
 from brainlsap.arrays import to_jsonable
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
-from brainlsap.evaluation import Evaluation, rank_regions
+from brainlsap.evaluation import Evaluation, choose_subgroup_columns, rank_regions
 from brainlsap.evaluation.cross_validation import choose_n_jobs
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import (
@@ -36,6 +36,12 @@ FITS_FOLDER = "folds"
 
 REPORT_SETTINGS = ("title", "date", "versions")
 """Settings that a report adds to those of an evaluation."""
+
+REPORT_COLUMNS = ["code", "quality"]
+"""Columns that a report adds to the table of scans."""
+
+NO_SUBGROUPS = "no subgroups"
+"""Kind of the error of columns that define no subgroups of stored results."""
 
 PACKAGES = ("brainlsap", "numpy", "scipy", "pandas", "scikit-learn", "torch", "nilearn")
 """Packages with a version in `settings.json`."""
@@ -140,6 +146,25 @@ def read_results(folder: str | Path) -> Evaluation:
     return Evaluation.load(
         Path(folder).expanduser() / PRIVATE_FOLDER / EVALUATION_FOLDER
     )
+
+
+def change_subgroups(evaluation: Evaluation, columns: Sequence[str]) -> Evaluation:
+    """Return an evaluation whose report scores the groups of these stored columns."""
+    # Results have these columns from the report, and not from the study.
+    study_table = evaluation.cohort.table.drop(columns=REPORT_COLUMNS, errors="ignore")
+    try:
+        subgroup_columns = choose_subgroup_columns(study_table, columns)
+    except ParameterError as error:
+        is_external = "external" in evaluation.settings
+        raise ParameterError(
+            f"the stored table of people does not define these subgroups: {error} To "
+            "use columns that are not stored, run "
+            f"`brainlsap {'evaluate' if is_external else 'run'}` again with "
+            f"{option_text('subgroups')}.",
+            kind=NO_SUBGROUPS,
+        ) from error
+    settings = evaluation.settings | {"subgroups": list(subgroup_columns)}
+    return replace(evaluation, settings=settings)
 
 
 def check_results_folder(folder: str | Path) -> Path:
