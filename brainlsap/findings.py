@@ -37,13 +37,18 @@ SHARED_CONNECTOME = "shared connectome"
 """One connectome is used for all participants."""
 NO_LABEL = "no label"
 """Scans without a label, which are faults or are left out."""
+CHANGED_PERSON = "changed person"
+"""The age of a person falls, or the birth differs, between visits."""
 CHOICES = frozenset(
     (
         *(ASSUMED, CLASSES, OTHER_CLASSES, BASELINE, SCALES_DIFFER),
-        *(EXCLUDED, FAULTY, NO_LABEL, SHARED_CONNECTOME),
+        *(EXCLUDED, FAULTY, NO_LABEL, SHARED_CONNECTOME, CHANGED_PERSON),
     )
 )
-"""Kinds of notes on automatic choices, which the command line prints for the user."""
+"""Kinds of notes that the command line prints for the user.
+
+They are on automatic choices, and on values that contradict each other.
+"""
 # Largest number of places that are named of similar findings.
 _MAX_PLACES = 5
 _LINE_WIDTH = 84
@@ -276,6 +281,7 @@ def _message_without_full_stop(message: str) -> str:
 __all__ = [
     "ASSUMED",
     "BASELINE",
+    "CHANGED_PERSON",
     "CHOICES",
     "CLASSES",
     "FAULT",

@@ -10,7 +10,7 @@ import pandas as pd
 from brainlsap.arrays import compute_robust_deviations
 from brainlsap.data.measures import PET_FEATURES
 from brainlsap.data.tables import QUOTES, get_name_letters, is_ditto_mark
-from brainlsap.findings import ASSUMED, FAULT, Finding
+from brainlsap.findings import ASSUMED, CHANGED_PERSON, FAULT, Finding
 from brainlsap.text import named_counts_text, option_text
 
 KEY_COLUMNS = ("scan", "participant", "session", "label")
@@ -141,6 +141,14 @@ _AMBIGUOUS_SEX = "h"
 _SEX_WORDS = frozenset(("0", "1", "2", _AMBIGUOUS_SEX, *_SEX_OF_WORD))
 
 
+# Letters of the names of columns of birth, in English, German and French.
+_BIRTH_COLUMN = re.compile(
+    r"(pt)?dob(yy|mm|dd)?|yob|birth|birth(day|date|year|month)|"
+    r"(date|day|year|month)of?birth|geburt|geburts(datum|tag|jahr|monat)|"
+    r"(date|jour|annee|mois)?(de)?naissance"
+)
+
+
 def find_covariate_kind(column_name: object) -> str:
     """Return the kind of covariate (of `COVARIATES`) by a name, else its letters.
 
@@ -149,6 +157,15 @@ def find_covariate_kind(column_name: object) -> str:
     name_without_unit = _UNIT_IN_BRACKETS.sub("", str(column_name))
     name_letters = get_name_letters(name_without_unit).removesuffix("id")
     return _KIND_OF_NAME.get(name_letters, name_letters)
+
+
+def is_birth_column(column_name: object) -> bool:
+    """Return whether a column is of the birth of people, by its name.
+
+    >>> [is_birth_column(name) for name in ("PTDOBYY", "Geburtsjahr", "birthweight")]
+    [True, True, False]
+    """
+    return bool(_BIRTH_COLUMN.fullmatch(get_name_letters(str(column_name))))
 
 
 def find_stage_column_names(text_table: pd.DataFrame) -> list[str]:
@@ -596,16 +613,27 @@ def find_covariate_faults(
                     column_name, column_values, scan_table.get("scan")
                 )
         if covariate_kind == "sex":
-            n_sexes_by_person = column_values.groupby(
-                scan_table["participant"]
-            ).nunique()
             fault_findings += [
                 Finding(
-                    f"{column_name} differs between visits of a person. Write the "
-                    "same value for all visits",
+                    f"{column_name} differs between visits of a person",
                     FAULT,
+                    kind=CHANGED_PERSON,
                     participant=str(participant_id),
+                    got=_describe_values_by_visit(person_table, column_name),
+                    advice="Write the same value for all visits",
                 )
-                for participant_id in n_sexes_by_person.index[n_sexes_by_person > 1]
+                for participant_id, person_table in scan_table.groupby("participant")
+                if person_table[column_name].nunique() > 1
             ]
     return fault_findings
+
+
+def _describe_values_by_visit(person_table: pd.DataFrame, column_name: str) -> str:
+    """Return the first two different values of a person, each with its visit."""
+    value_table = person_table.dropna(subset=column_name).drop_duplicates(column_name)
+    return ", ".join(
+        f"{value_row[column_name]} at {value_row['session']}"
+        if value_row.get("session")
+        else str(value_row[column_name])
+        for value_row in value_table[:2].to_dict("records")
+    )

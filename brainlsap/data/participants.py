@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from brainlsap.data.covariates import (
     find_covariate_faults,
     find_covariate_kind,
     find_spelling_faults,
+    is_birth_column,
     make_unusual_value_notes,
     propose_label_option,
 )
@@ -55,6 +57,7 @@ from brainlsap.exceptions import (
 from brainlsap.findings import (
     ASSUMED,
     BASELINE,
+    CHANGED_PERSON,
     CLASSES,
     EXCLUDED,
     FAULT,
@@ -636,6 +639,7 @@ def list_scans(
     )
     scan_fault_findings += _add_covariates_to_table(scan_table, covariate_table)
     omission_findings += make_unusual_value_notes(scan_table)
+    omission_findings += make_changed_person_notes(scan_table)
     has_stage_order = label_name is None or is_ordered
     scan_fault_findings += find_covariate_faults(
         scan_table, label_name or "", has_class_order=has_stage_order
@@ -1486,6 +1490,86 @@ def choose_baseline_names(
     return (
         [min(first_visit_names, key=make_visit_sort_key)] if first_visit_names else []
     )
+
+
+def make_changed_person_notes(scan_table: pd.DataFrame) -> list[Finding]:
+    """Return notes on people whose age falls, or whose birth differs, between visits.
+
+    Ages are compared only if the names of a person's visits tell their order.
+    """
+    return [
+        finding
+        for column_label in scan_table.columns
+        if column_label not in KEY_COLUMNS
+        for finding in _make_change_notes(scan_table, str(column_label))
+    ]
+
+
+def _make_change_notes(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
+    """Return a note on each person whose values of a column contradict each other."""
+    is_age = find_covariate_kind(column_name) == "age"
+    if not is_age and not is_birth_column(column_name):
+        return []
+    known_table = scan_table[["participant", "session", column_name]].dropna()
+    if is_age:
+        known_table = known_table.assign(
+            **{column_name: pd.to_numeric(known_table[column_name], errors="coerce")}
+        ).dropna()
+    findings = list[Finding]()
+    for participant_id, person_table in known_table.groupby("participant", sort=False):
+        value_by_visit = dict(
+            zip(person_table["session"], person_table[column_name], strict=True)
+        )
+        visit_names = sorted(value_by_visit, key=make_visit_sort_key)
+        if is_age and not _is_order_known(visit_names):
+            continue
+        for earlier_visit, later_visit in pairwise(visit_names):
+            earlier_value = value_by_visit[earlier_visit]
+            later_value = value_by_visit[later_visit]
+            is_contradiction = (
+                later_value < earlier_value
+                if is_age
+                else str(later_value) != str(earlier_value)
+            )
+            if not is_contradiction:
+                continue
+            # Reports show this text, and must not tell when a person was born.
+            visits_text = f"other values at {earlier_visit} and at {later_visit}"
+            if is_age:
+                visits_text = (
+                    f"{earlier_value:g} at {earlier_visit}, {later_value:g} at "
+                    f"{later_visit}"
+                )
+            findings.append(
+                Finding(
+                    f"{column_name} falls from one visit to the next"
+                    if is_age
+                    else f"{column_name} differs between visits of a person",
+                    kind=CHANGED_PERSON,
+                    participant=str(participant_id),
+                    got=visits_text,
+                    advice="Visits or people may be mistaken for each other. Check "
+                    "the rows of this person, and correct the value or write n/a",
+                    values={"visits": [earlier_visit, later_visit]},
+                )
+            )
+            break
+    return findings
+
+
+def _is_order_known(visit_names: Sequence[str]) -> bool:
+    """Return whether the names of visits tell their order: numbers, after a baseline.
+
+    >>> _is_order_known(["bl", "M06", "M12"]), _is_order_known(["tp1", "followup"])
+    (True, False)
+    """
+    later_visit_names = [
+        visit_name
+        for visit_name in visit_names
+        if not is_called_baseline(visit_name)
+        and visit_name.lower().removeprefix("ses-") not in FIRST_VISITS
+    ]
+    return _are_numbered_visits(later_visit_names)
 
 
 def _rank_baseline_name(visit_name: str) -> int | None:

@@ -13,8 +13,9 @@ from brainlsap.data.covariates import (
     is_categorical_covariate,
     make_unusual_value_notes,
 )
+from brainlsap.data.participants import make_changed_person_notes
 from brainlsap.exceptions import CohortError
-from brainlsap.findings import list_grouped_finding_texts
+from brainlsap.findings import CHANGED_PERSON, list_grouped_finding_texts
 
 N = 6
 
@@ -197,3 +198,45 @@ def test_ages_far_from_others_and_unknown_sexes_are_noted():
     assert [
         fault.scan for fault in find_wrong_number_faults(impossible_ages, ["age"])
     ] == ["s8"]
+
+
+def draw_visits(column, values, visits=("bl", "M06", "M12")):
+    """Return the table of one person with a value at each visit."""
+    table = pd.DataFrame({"session": visits, column: values})
+    return table.assign(participant="anna", scan="anna_" + table["session"])
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "visits", "changed"),
+    [
+        ("age", [70.1, 70.6, 71.2], ("bl", "M06", "M12"), None),
+        ("age", [70, 70, 70], ("bl", "M06", "M12"), None),
+        ("Age (y)", [70.1, 71.2, 70.6], ("bl", "M06", "M12"), ["M06", "M12"]),
+        ("age", [71.2, None, 70.1], ("ses-1", "ses-2", "ses-10"), ["ses-1", "ses-10"]),
+        ("alter", [66, 65], ("2019-03-12", "2020-03-12"), ["2019-03-12", "2020-03-12"]),
+        ("alter", [66, 65], ("20190312", "20200312"), ["20190312", "20200312"]),
+        # The order of these visits is not known.
+        ("age", [71, 70], ("after", "before"), None),
+        ("age", [71, 70], ("11.04.2020", "12.03.2019"), None),
+        ("Geburtsjahr", [1944, 1944, 1945], ("before", "x", "y"), ["x", "y"]),
+        ("date_of_birth", ["1944-01-02", "1944-02-01"], ("a", "b"), ["a", "b"]),
+        ("mmse", [29, 28, 25], ("bl", "M06", "M12"), None),
+    ],
+)
+def test_an_age_that_falls_and_a_birth_that_changes_are_noted(
+    column, values, visits, changed
+):
+    notes = make_changed_person_notes(draw_visits(column, values, visits))
+    assert [note.values["visits"] for note in notes] == ([changed] if changed else [])
+    for note in notes:
+        assert (note.kind, note.participant) == (CHANGED_PERSON, "anna")
+        assert all(visit in note.got for visit in changed)
+        assert "194" not in str(note)  # when somebody was born
+
+
+def test_a_sex_that_changes_is_a_fault_that_names_the_visits():
+    (fault,) = find_covariate_faults(
+        draw_visits("sex", ["F", "F", "M"]).assign(label="CN"), "label"
+    )
+    assert (fault.kind, fault.participant) == (CHANGED_PERSON, "anna")
+    assert fault.got == "F at bl, M at M12"
