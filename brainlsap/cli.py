@@ -1122,7 +1122,7 @@ def _print_label_coverage(
     if any(training_scan_mask):
         n_in_training = count_text(sum(training_scan_mask), "scan", "were")
         print(
-            f"Note: {n_in_training} in the training, so the measured coverage does "
+            f"Note: {n_in_training} used for training, so the measured coverage does "
             "not count them."
         )
     unknown_label_counts = known_label_series[

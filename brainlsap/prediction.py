@@ -25,7 +25,7 @@ from brainlsap.data import Cohort, order_classes, read_study, suggest_options
 from brainlsap.data.check import make_refusal_check
 from brainlsap.data.cohort import NOT_GIVEN, check_cohort_given
 from brainlsap.data.covariates import KEY_COLUMNS, is_categorical_covariate
-from brainlsap.data.flow import exclusion_option_text
+from brainlsap.data.flow import USED_FOR_TRAINING, exclusion_option_text
 from brainlsap.data.load import RefusedStudyError, read_folder
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.quality import (
@@ -135,7 +135,7 @@ NO_CARD = "no model card"
 REMARKS = (
     "features unlike the training",
     "connectome unlike the training",
-    "was in the training",
+    USED_FOR_TRAINING,
     "site not in the training, so not harmonised",
     "covariate missing, so the mean of the training was used",
     "left and right may have been swapped",
@@ -143,8 +143,8 @@ REMARKS = (
 """Remarks on unreliable predictions, in this order: more than a tenth of the values lie
 over 3 standard deviations from the mean of the training scans; the connectome differs
 from the training connectomes in unit, density, transformation or order of regions; the
-person, or the data of the scan, was in the training; ComBat was fitted without scans of
-the site; a covariate of the adjustment has no value; the sides of all scans together
+person, or the data of the scan, was used for training; ComBat was fitted without scans
+of the site; a covariate of the adjustment has no value; the sides of all scans together
 differ as those of the training do, but the other way round."""
 
 UNINTENDED_USES = (
@@ -558,8 +558,9 @@ def _warn_of_training_people(
             f"{option_text('ids_are_new', True)}."
         )
     warnings.warn(
-        f"{len(person_ids)} of {len(set(cohort.groups))} people were in the training "
-        f"of the model ({join_with_commas(person_ids, 3)}), because {reason_text}. "
+        f"{len(person_ids)} of {len(set(cohort.groups))} people were used for "
+        f"training the model ({join_with_commas(person_ids, 3)}), because "
+        f"{reason_text}. "
         "Predictions for these people do not show how the model predicts new people."
         f"{advice_text}",
         stacklevel=3,

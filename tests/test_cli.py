@@ -273,13 +273,13 @@ def test_fit_and_predict(study, tmp_path, capsys):
     assert not table.exists()
     with (
         pytest.warns(UserWarning, match="unlike the training"),  # LMCI
-        pytest.warns(UserWarning, match="of 20 people were in the training"),
+        pytest.warns(UserWarning, match="of 20 people were used for training"),
     ):
         assert main(["predict", str(model), str(study), "--out", str(table)]) == 0
     assert table.stat().st_mode & 0o077 == 0  # it names people
     found = pd.read_csv(table, sep="\t")
     assert {"scan", "predicted", "p_unimpaired", "p_impaired"} <= set(found)
-    assert found["remark"].str.contains("was in the training").any()
+    assert found["remark"].str.contains("used for training").any()
     assert "Numbers of scans by predicted class: " in capsys.readouterr().out
 
 
@@ -431,7 +431,7 @@ def stored_model(study, folder):
     return path
 
 
-@pytest.mark.filterwarnings("ignore:.* were in the training")
+@pytest.mark.filterwarnings("ignore:.* were used for training")
 def test_labels_that_are_not_known_are_written_as_missing(own_study, tmp_path):
     model = stored_model(own_study, tmp_path)
     path = own_study / "participants.tsv"
@@ -704,7 +704,7 @@ def test_an_existing_model_or_table_is_replaced_only_where_asked(
     asked = ["predict", model, study, "--out", table]
     assert "--overwrite" in refused(capsys, *asked)
     assert table.read_text() == "another table"
-    with pytest.warns(UserWarning, match="were in the training"):
+    with pytest.warns(UserWarning, match="were used for training"):
         assert main([*map(str, asked), "--overwrite"]) == 0
     assert table.read_text() != "another table"
     capsys.readouterr()

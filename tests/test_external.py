@@ -667,7 +667,7 @@ def test_labels_that_are_no_classes_are_named_beside_the_coverage(capsys):
     cli._print_label_coverage(table, ["CN", "AD"])
     printed = capsys.readouterr().out
     assert "50% of 1 participant" in printed
-    assert "1 scan was in the training" in printed
+    assert "1 scan was used for training" in printed
 
 
 class TestPredictionSets:
@@ -1008,7 +1008,7 @@ def test_a_person_is_drawn_on_request_only(model, sites, tmp_path, capsys):
     assert figures[0].stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.filterwarnings("ignore:.* were in the training")
+@pytest.mark.filterwarnings("ignore:.* were used for training")
 def test_a_network_gives_no_sets_and_says_why(cohort, tmp_path):
     from brainlsap import LSAPClassifier
 

@@ -36,7 +36,7 @@ from brainlsap.workflow import merge_classes
 from tests.conftest import raises_kind
 
 # Most models here predict the people of their own training.
-pytestmark = pytest.mark.filterwarnings("ignore:.* people were in the training")
+pytestmark = pytest.mark.filterwarnings("ignore:.* people were used for training")
 
 
 def brief_model():
@@ -313,7 +313,7 @@ def test_people_of_the_training_are_counted_and_remarked(cohort, tmp_path):
     table.loc[20:21, "participant"] = cohort.groups[0]  # an id of the training
     people = replace(cohort, table=table)
     n_people = len(set(people.groups))
-    with pytest.warns(UserWarning, match=f"^13 of {n_people} people were in the"):
+    with pytest.warns(UserWarning, match=f"^13 of {n_people} people were used for"):
         remarks = predict_people(model, people)["remark"]
     was_in_training = remarks.fillna("").str.contains(REMARKS[2])
     assert was_in_training.tolist() == [*is_known[:20], True, True, *is_known[22:]]
@@ -462,8 +462,8 @@ def test_a_file_without_hashes_of_training_people_recognises_nobody(stored, coho
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         predict_people(bare, cohort)
-    assert not any("were in the training" in str(one.message) for one in seen)
-    with pytest.warns(UserWarning, match="were in the training"):
+    assert not any("were used for training" in str(one.message) for one in seen)
+    with pytest.warns(UserWarning, match="were used for training"):
         predict_people(fitted, cohort)
 
 
