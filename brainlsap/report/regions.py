@@ -316,9 +316,12 @@ def scale_range_by_model(evaluation: Evaluation) -> dict[str, tuple[float, float
 def list_models_of_varied_scales(evaluation: Evaluation) -> list[str]:
     """Return the models whose relative scales differ by `MIN_SCALE_RANGE` or more.
 
-    Networks that have no weight in any fold are left out, and so is a ridge regression
-    that was not chosen in any fold, because no prediction uses their scales.
+    Controls are left out. So are networks that have no weight in any fold, and a ridge
+    regression that was not chosen in any fold, because no prediction uses their scales.
     """
+    control_names = {
+        *evaluation.fits.loc[evaluation.fits["role"] == "control", "model"]
+    }
     is_ridge_unused = bool(scale_warning_text(evaluation))
     return [
         model_name
@@ -326,6 +329,7 @@ def list_models_of_varied_scales(evaluation: Evaluation) -> list[str]:
             evaluation
         ).items()
         if largest_scale - smallest_scale >= MIN_SCALE_RANGE
+        and model_name not in control_names
         and not has_unused_network(evaluation, model_name)
         and not (is_ridge_unused and model_name == NESTED_RIDGES[2])
     ]

@@ -329,6 +329,14 @@ def test_scales_of_a_ridge_that_was_never_chosen_have_a_warning(tested):
             assert "region_" not in scale.answer
 
 
+def test_no_map_shows_the_scales_of_a_control(tested):
+    model_name, *other_names = regions.list_models_of_varied_scales(tested)
+    is_control = tested.fits["model"] == model_name
+    fits = tested.fits.assign(role=tested.fits["role"].mask(is_control, "control"))
+    controlled = replace(tested, fits=fits)
+    assert regions.list_models_of_varied_scales(controlled) == other_names
+
+
 @pytest.mark.parametrize(("n_at_limit", "is_stated"), [(1, False), (3, True)])
 def test_posterior_bounds_at_the_limit_are_said_to_be_the_limit(
     tested, n_at_limit, is_stated
