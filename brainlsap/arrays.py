@@ -76,9 +76,9 @@ def make_plain_series(column_values: Any) -> pd.Series:
     ).reset_index(drop=True)
     if _is_plain_column(reset_column):
         return reset_column
-    is_missing = reset_column.isna()
-    object_cells = reset_column.astype(object).where(~is_missing, None)
-    if is_missing.any() and object_cells.dropna().map(type).eq(bool).all():
+    missing_cell_mask = reset_column.isna()
+    object_cells = reset_column.astype(object).where(~missing_cell_mask, None)
+    if missing_cell_mask.any() and object_cells.dropna().map(type).eq(bool).all():
         return object_cells.astype(float)  # truth values with missing ones
     return pd.Series(object_cells.tolist())
 
@@ -113,9 +113,9 @@ def check_connectomes(W: np.ndarray) -> None:
     # A NaN is both minimum and maximum of its scan, and fails both comparisons.
     min_weights = W.min(axis=(1, 2))
     max_weights = W.max(axis=(1, 2))
-    is_valid = (min_weights >= 0) & (max_weights <= MAX_ABSOLUTE)
-    if not is_valid.all():
-        invalid_index = np.flatnonzero(~is_valid)[0]
+    valid_connectome_mask = (min_weights >= 0) & (max_weights <= MAX_ABSOLUTE)
+    if not valid_connectome_mask.all():
+        invalid_index = np.flatnonzero(~valid_connectome_mask)[0]
         raise ParameterError(
             f"connection weights must lie between 0 and {MAX_ABSOLUTE:g}. The "
             f"connectome in row {invalid_index} of X contains a weight that is NaN or "

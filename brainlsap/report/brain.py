@@ -231,16 +231,16 @@ def plot_regions(
         )
         if entry_label and legend_indices
     }
-    region_has_value = map_table.notna().any(axis=1).to_numpy()
-    is_located_region = np.isfinite(atlas.coordinates).all(axis=1)
+    valued_region_mask = map_table.notna().any(axis=1).to_numpy()
+    located_region_mask = np.isfinite(atlas.coordinates).all(axis=1)
     title = wrap_text(title or "", (max_width_mm - 4) * 7 / 9)
     picture_by_view: dict[str, ViewPicture] = {}
     # Axes of dots have no room for more: small numbers as 2.5, and "1e-4" below.
     with use_paper_style(**{"axes.formatter.limits": (-2, 4)}):
-        if atlas.has_surfaces or is_located_region.any():
+        if atlas.has_surfaces or located_region_mask.any():
             if atlas.has_surfaces:
-                available_views, is_located_region, coverage_note = (
-                    _list_views_shown_regions_and_note(atlas, map_table, views)
+                available_views, located_region_mask, coverage_note = (
+                    _find_views_region_mask_and_note(atlas, map_table, views)
                 )
                 for view_name in _expand_view_names(views, available_views):
                     picture_by_view[view_name] = make_view_picture(atlas, view_name)
@@ -260,7 +260,7 @@ def plot_regions(
                 list(map_table.columns),
                 bar_labels,
                 _list_tick_texts(scalar_mappables),
-                _flag_bars_with_missing_regions(
+                _make_no_value_bar_mask(
                     map_table, picture_by_view, len(scalar_mappables)
                 ),
                 label_by_region,
@@ -311,14 +311,14 @@ def plot_regions(
                 f"Atlas {atlas.name} has neither surfaces nor coordinates, so dots "
                 f"show its regions. {coverage_note}"
             )
-            is_located_region = ~is_located_region
+            located_region_mask = ~located_region_mask
     drawing_figure: Any = figure
     drawing_figure.note = _undrawn_regions_note(
         atlas,
         coverage_note.strip(),
         visible_indices,
-        region_has_value,
-        is_located_region,
+        valued_region_mask,
+        located_region_mask,
         [*label_by_region, *marked_indices],
         has_views=bool(picture_by_view),
     )
@@ -405,8 +405,8 @@ def _undrawn_regions_note(
     atlas: Atlas,
     coverage_note: str,
     visible_indices: set[int],
-    region_has_value: np.ndarray,
-    is_located_region: np.ndarray,
+    valued_region_mask: np.ndarray,
+    located_region_mask: np.ndarray,
     highlighted_indices: Collection[int],
     *,
     has_views: bool,
@@ -417,15 +417,18 @@ def _undrawn_regions_note(
     """
     note_texts = [coverage_note] if coverage_note else []
     n_hidden_regions = len(
-        set(np.flatnonzero(region_has_value & is_located_region)) - visible_indices
+        set(np.flatnonzero(valued_region_mask & located_region_mask)) - visible_indices
     )
     if has_views and n_hidden_regions:
         note_texts.append(
-            f"No view shows {n_hidden_regions} of the {region_has_value.sum()} regions "
-            "with a value. The colour scale includes the values of these regions."
+            f"No view shows {n_hidden_regions} of the {valued_region_mask.sum()} "
+            "regions with a value. The colour scale includes the values of these "
+            "regions."
         )
-    unlocated_indices = np.flatnonzero(region_has_value & ~is_located_region).tolist()
-    if len(unlocated_indices) == region_has_value.sum() > 0:
+    unlocated_indices = np.flatnonzero(
+        valued_region_mask & ~located_region_mask
+    ).tolist()
+    if len(unlocated_indices) == valued_region_mask.sum() > 0:
         region_names = join_with_commas(
             (atlas.full_names[k] for k in unlocated_indices), 5
         )
@@ -446,7 +449,7 @@ def _undrawn_regions_note(
     return " ".join(note_texts)
 
 
-def _list_views_shown_regions_and_note(
+def _find_views_region_mask_and_note(
     atlas: Atlas, map_table: pd.DataFrame, views: str | Sequence[str]
 ) -> tuple[list[str], np.ndarray, str]:
     """Return the views that there are, whether they show each region, and a note.
@@ -788,7 +791,7 @@ def compute_region_rgba(
     return np.vstack([scalar_mappable.to_rgba(region_values), to_rgba(NO_REGION_COLOR)])
 
 
-def _flag_bars_with_missing_regions(
+def _make_no_value_bar_mask(
     map_table: pd.DataFrame, picture_by_view: Mapping[str, ViewPicture], n_bars: int
 ) -> np.ndarray:
     """Return for every colour bar whether its maps show a region without a value."""
@@ -799,8 +802,8 @@ def _flag_bars_with_missing_regions(
             for k in view_picture.centre_by_region
         }
     )
-    is_missing_map = map_table.iloc[visible_indices].isna().any().to_numpy()
-    return is_missing_map.reshape(-1, n_bars).any(axis=0)
+    incomplete_map_mask = map_table.iloc[visible_indices].isna().any().to_numpy()
+    return incomplete_map_mask.reshape(-1, n_bars).any(axis=0)
 
 
 def _draw_layout(
@@ -1154,10 +1157,10 @@ def _make_glass_view_picture(atlas: Atlas, view_name: str) -> ViewPicture:
     right_coordinates, up_coordinates, viewer_coordinates = coordinates_by_projection[
         projection_name
     ]
-    is_visible_region = np.isfinite(centroids).all(axis=1)
+    visible_region_mask = np.isfinite(centroids).all(axis=1)
     if projection_name in "lr":
-        is_visible_region &= viewer_coordinates >= 0
-    visible_indices = np.flatnonzero(is_visible_region).tolist()
+        visible_region_mask &= viewer_coordinates >= 0
+    visible_indices = np.flatnonzero(visible_region_mask).tolist()
     marker_centre_by_region = {
         k: (abs(right_coordinates[k] - x_range[0]), up_coordinates[k] - y_range[0])
         for k in visible_indices
@@ -1250,63 +1253,71 @@ def _plot_dots(
     Return the figure, how many regions are left out, and the positions of the others.
     Outlined and marked regions come before all others.
     """
-    outlined_names = {
+    outlined_region_names = {
         map_table.index[region_index] for region_index in outlined_indices
     }
-    marked_names = {map_table.index[region_index] for region_index in marked_indices}
-    shown_table = map_table.dropna(how="all")
-    is_signed_map = (shown_table.min() < 0) & (shown_table.max() > 0)
-    deviation_table = (shown_table - shown_table.median().mask(is_signed_map, 0)).abs()
+    marked_region_names = {
+        map_table.index[region_index] for region_index in marked_indices
+    }
+    shown_map_table = map_table.dropna(how="all")
+    signed_map_mask = (shown_map_table.min() < 0) & (shown_map_table.max() > 0)
+    deviation_table = (
+        shown_map_table - shown_map_table.median().mask(signed_map_mask, 0)
+    ).abs()
     region_ranks = deviation_table.rank(ascending=False).min(axis=1)
-    is_highlighted_region = region_ranks.index.isin(outlined_names | marked_names)
-    region_ranks -= len(region_ranks) * is_highlighted_region
-    shown_names = region_ranks.sort_values(kind="stable").index[:MAX_DOTS]
-    n_omitted_regions, omission_note = len(region_ranks) - len(shown_names), ""
+    highlighted_region_mask = region_ranks.index.isin(
+        outlined_region_names | marked_region_names
+    )
+    region_ranks -= len(region_ranks) * highlighted_region_mask
+    shown_region_names = region_ranks.sort_values(kind="stable").index[:MAX_DOTS]
+    n_omitted_regions, omission_note = len(region_ranks) - len(shown_region_names), ""
     if n_omitted_regions:
         omission_note = (
             f"The figure leaves out {n_omitted_regions} of {len(region_ranks)} "
             "regions, whose values are nearest to the middle."
         )
-    shown_table = map_table.loc[shown_names].sort_values([*map_table])
+    shown_map_table = map_table.loc[shown_region_names].sort_values([*map_table])
     max_letters = max(30, int(0.4 * figure_width_mm / LETTER_WIDTH))
-    short_names = [
-        shorten_name(region_name, max_letters) for region_name in shown_table.index
+    short_region_names = [
+        shorten_name(region_name, max_letters) for region_name in shown_map_table.index
     ]
     figure = figure or make_figure(
-        figure_width_mm, 22 + 3.6 * len(short_names), layout="constrained"
+        figure_width_mm, 22 + 3.6 * len(short_region_names), layout="constrained"
     )
     axes_row = figure.subplots(
         1,
-        shown_table.shape[1],
+        shown_map_table.shape[1],
         sharex=len(scalar_mappables) == 1,
         sharey=True,
         squeeze=False,
     )[0]
-    is_outlined_row = shown_table.index.isin(outlined_names)
-    is_marked_row = shown_table.index.isin(marked_names)
+    outlined_region_mask = shown_map_table.index.isin(outlined_region_names)
+    marked_region_mask = shown_map_table.index.isin(marked_region_names)
     for k, (axes, (map_name, map_series)) in enumerate(
-        zip(axes_row, shown_table.items(), strict=True)
+        zip(axes_row, shown_map_table.items(), strict=True)
     ):
         has_highlights = map_name in highlighted_map_names
         dot_colors = scalar_mappables[k % len(scalar_mappables)].to_rgba(
             map_series.to_numpy()
         )
-        row_positions = np.arange(len(short_names))
+        row_positions = np.arange(len(short_region_names))
         axes.scatter(
             map_series,
             row_positions,
             20,
             dot_colors,
             edgecolors=LINE_COLOR,
-            lw=np.where(is_outlined_row & has_highlights, 1.4, 0.4),
+            lw=np.where(outlined_region_mask & has_highlights, 1.4, 0.4),
             zorder=3,
         )
-        if has_highlights and is_marked_row.any():
+        if has_highlights and marked_region_mask.any():
             mark_style = DOT_STYLE | {"markersize": 2.0}
             axes.plot(
-                map_series[is_marked_row], row_positions[is_marked_row], **mark_style
+                map_series[marked_region_mask],
+                row_positions[marked_region_mask],
+                **mark_style,
             )
-        label_rows(axes, short_names)
+        label_rows(axes, short_region_names)
         axes.set_title(wrap_text(map_name, MAP_NAME_HEIGHT))
         if map_series.min() < 0 < map_series.max():
             axes.axvline(0, color=LINE_COLOR, linewidth=0.5)
@@ -1322,4 +1333,8 @@ def _plot_dots(
         wrap_text(omission_note, figure_width_mm - 4),
     ]
     figure.supxlabel("\n".join(filter(None, footer_lines)), fontsize=7, parse_math=True)
-    return figure, omission_note, {*map_table.index.get_indexer(shown_names).tolist()}
+    return (
+        figure,
+        omission_note,
+        {*map_table.index.get_indexer(shown_region_names).tolist()},
+    )

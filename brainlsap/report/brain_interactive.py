@@ -243,12 +243,12 @@ def _make_button_arguments_by_view(
             for hemisphere, _ in hemisphere_camera_pairs
         }
         is_subcortex = view_name == "subcortex"
-        is_visible_trace = [
+        visible_trace_flags = [
             region_surface.hemisphere in hemispheres
             and region_surface.is_subcortex == is_subcortex
             for region_surface in region_surfaces
         ]
-        if not any(is_visible_trace):
+        if not any(visible_trace_flags):
             continue
         _, up_direction, towards_viewer = CAMERAS[view_lines[0][0][1]]
         camera_settings = {
@@ -257,7 +257,7 @@ def _make_button_arguments_by_view(
         }
         # the last trace is the colour bar
         button_arguments = [
-            {"visible": [*is_visible_trace, True]},
+            {"visible": [*visible_trace_flags, True]},
             {"scene.camera": camera_settings},
         ]
         arguments_by_view[view_name.capitalize()] = button_arguments

@@ -170,9 +170,9 @@ def cut_faces_at_borders(
     """
     vertex_labels = label_membership.argmax(axis=1)
     corner_labels = vertex_labels[faces]
-    is_border_face = (corner_labels != corner_labels[:, :1]).any(axis=1)
+    border_face_mask = (corner_labels != corner_labels[:, :1]).any(axis=1)
     # both ends of each of the three edges of a triangle
-    start_vertices = faces[is_border_face]
+    start_vertices = faces[border_face_mask]
     end_vertices = np.roll(start_vertices, -1, axis=1)
     start_labels, end_labels = (
         vertex_labels[start_vertices],
@@ -196,8 +196,10 @@ def cut_faces_at_borders(
     cut_points = (1 - cut_fractions) * vertices[
         start_vertices
     ] + cut_fractions * vertices[end_vertices]
-    is_edge_cut = (start_labels != end_labels)[..., None]
-    triangle_centres = (cut_points * is_edge_cut).sum(axis=1) / is_edge_cut.sum(axis=1)
+    cut_edge_mask = (start_labels != end_labels)[..., None]
+    triangle_centres = (cut_points * cut_edge_mask).sum(axis=1) / cut_edge_mask.sum(
+        axis=1
+    )
     # Add four points to every cut triangle.
     new_points = np.concatenate([cut_points, triangle_centres[:, None]], axis=1)
     new_vertex_offsets = len(vertices) + 4 * np.arange(len(start_vertices))[:, None]
@@ -213,13 +215,13 @@ def cut_faces_at_borders(
         np.concatenate([vertices, new_points.reshape(-1, 3)]),
         np.concatenate(
             [
-                faces[~is_border_face],
+                faces[~border_face_mask],
                 *(triangle_block.reshape(-1, 3) for triangle_block in triangle_blocks),
             ]
         ),
         np.concatenate(
             [
-                corner_labels[~is_border_face, 0],
+                corner_labels[~border_face_mask, 0],
                 start_labels.ravel(),
                 start_labels.ravel(),
             ]
@@ -277,19 +279,19 @@ def make_view_picture(atlas: Atlas, view_name: str) -> ViewPicture:
             np.array([column_slice.start, len(region_of_pixel) - row_slice.stop])
             / pixels_per_mm
         )
-        is_region_pixel = region_of_pixel[row_slice, column_slice] == region_index
+        region_pixel_mask = region_of_pixel[row_slice, column_slice] == region_index
         shape_by_region[region_index] = _trace_outline(
-            is_region_pixel, pixels_per_mm, box_corner_mm
+            region_pixel_mask, pixels_per_mm, box_corner_mm
         )
-        area_by_region[region_index] = is_region_pixel.sum() / pixels_per_mm**2
+        area_by_region[region_index] = region_pixel_mask.sum() / pixels_per_mm**2
         border_distances = np.where(
-            is_region_pixel, border_distance_of_pixel[row_slice, column_slice], 0.0
+            region_pixel_mask, border_distance_of_pixel[row_slice, column_slice], 0.0
         )[::-1]
         mark_spots_by_region[region_index] = [
             box_corner_mm + (inmost_point + 0.5) / pixels_per_mm
             for inmost_point in _find_inmost_points(
                 border_distances,
-                [len(is_region_pixel) - (r - row_slice.start) for r in line_end_rows],
+                [len(region_pixel_mask) - (r - row_slice.start) for r in line_end_rows],
             )
         ]
         # Prefer places high up in the region.
@@ -323,13 +325,13 @@ def make_view_picture(atlas: Atlas, view_name: str) -> ViewPicture:
 
 def _measure_pixel_border_distances(region_of_pixel: np.ndarray) -> np.ndarray:
     """Return the distance of every pixel from another region, in pixels."""
-    is_border_pixel = np.zeros(region_of_pixel.shape, bool)
+    border_pixel_mask = np.zeros(region_of_pixel.shape, bool)
     for axis in range(2):
-        is_step_pixel = np.diff(region_of_pixel, axis=axis) != 0
-        no_step_line = np.zeros_like(np.take(is_step_pixel, [0], axis))
-        is_border_pixel |= np.append(is_step_pixel, no_step_line, axis)
-        is_border_pixel |= np.append(no_step_line, is_step_pixel, axis)
-    return ndimage.distance_transform_edt(~is_border_pixel) + 1
+        border_step_mask = np.diff(region_of_pixel, axis=axis) != 0
+        no_step_line = np.zeros_like(np.take(border_step_mask, [0], axis))
+        border_pixel_mask |= np.append(border_step_mask, no_step_line, axis)
+        border_pixel_mask |= np.append(no_step_line, border_step_mask, axis)
+    return ndimage.distance_transform_edt(~border_pixel_mask) + 1
 
 
 def _find_inmost_points(
@@ -355,12 +357,16 @@ def _find_inmost_points(
 
 def _remove_sliver_pixels(region_of_pixel: np.ndarray, n: int = 3) -> np.ndarray:
     """Give pixels where a region is not `n` of them wide to the nearest other one."""
-    is_uniform_pixel = ndimage.maximum_filter(
+    uniform_pixel_mask = ndimage.maximum_filter(
         region_of_pixel, n
     ) == ndimage.minimum_filter(region_of_pixel, n)
-    is_wide_pixel = ndimage.binary_dilation(is_uniform_pixel, np.ones((n, n)))
-    is_wide_pixel &= region_of_pixel != BACKGROUND
-    nearest_pixels = ndimage.distance_transform_edt(~is_wide_pixel, None, False, True)
+    wide_region_pixel_mask = ndimage.binary_dilation(
+        uniform_pixel_mask, np.ones((n, n))
+    )
+    wide_region_pixel_mask &= region_of_pixel != BACKGROUND
+    nearest_pixels = ndimage.distance_transform_edt(
+        ~wide_region_pixel_mask, None, False, True
+    )
     return np.where(
         region_of_pixel == BACKGROUND,
         region_of_pixel,
@@ -369,11 +375,11 @@ def _remove_sliver_pixels(region_of_pixel: np.ndarray, n: int = 3) -> np.ndarray
 
 
 def _trace_outline(
-    region_mask: np.ndarray, pixels_per_mm: float, origin_mm: Any
+    pixel_mask: np.ndarray, pixels_per_mm: float, origin_mm: Any
 ) -> Path:
     """Return the outline of pixels in mm; `corner` is the mask's lower left one."""
-    padded_mask = np.pad(region_mask[::-1].astype(float), 1)
-    contour_lines: Any = contour_generator(z=padded_mask).lines(0.5)
+    padded_pixel_mask = np.pad(pixel_mask[::-1].astype(float), 1)
+    contour_lines: Any = contour_generator(z=padded_pixel_mask).lines(0.5)
     # Without the stairs of the pixels, and with fewer points; the last is the first.
     contour_points = [
         ndimage.uniform_filter1d(contour_line[:-1], 5, 0, mode="wrap")[::3]
@@ -457,7 +463,7 @@ def _find_pixel_row_spans(face_corners: np.ndarray) -> tuple[np.ndarray, ...]:
                 face_indices
             ] * pixel_rows
         # Counter-clockwise, edges go down at the left and up at the right.
-        is_left_edge, is_right_edge = (
+        left_edge_mask, right_edge_mask = (
             (next_y > y)[face_indices],
             (next_y < y)[face_indices],
         )
@@ -465,24 +471,24 @@ def _find_pixel_row_spans(face_corners: np.ndarray) -> tuple[np.ndarray, ...]:
             span_first_columns,
             border_columns,
             out=span_first_columns,
-            where=is_left_edge,
+            where=left_edge_mask,
         )
         np.minimum(
             span_last_columns,
             border_columns,
             out=span_last_columns,
-            where=is_right_edge,
+            where=right_edge_mask,
         )
     span_first_columns = np.ceil(span_first_columns - rounding_error)
     span_last_columns = np.floor(span_last_columns + rounding_error)
-    is_nonempty_span = span_first_columns <= span_last_columns
+    nonempty_span_mask = span_first_columns <= span_last_columns
     span_first_columns, span_last_columns = (
-        span_first_columns[is_nonempty_span],
-        span_last_columns[is_nonempty_span],
+        span_first_columns[nonempty_span_mask],
+        span_last_columns[nonempty_span_mask],
     )
     return (
-        face_indices[is_nonempty_span],
-        pixel_rows[is_nonempty_span],
+        face_indices[nonempty_span_mask],
+        pixel_rows[nonempty_span_mask],
         span_first_columns.astype(int),
         span_last_columns.astype(int),
     )
@@ -630,7 +636,7 @@ def make_figure_layout(
     map_names: Sequence[str],
     bar_labels: Sequence[str],
     tick_texts: Sequence[str],
-    bar_has_missing_region: np.ndarray,
+    no_value_bar_mask: np.ndarray,
     label_by_region: Mapping[int, str],
     *,
     title: str,
@@ -652,7 +658,7 @@ def make_figure_layout(
         Labels of the colour bars: one for all maps, or one a map.
     tick_texts : sequence of str
         Numbers at the ticks of all bars.
-    bar_has_missing_region : ndarray of bool
+    no_value_bar_mask : ndarray of bool
         For every bar, whether its maps show a region without a value.
     label_by_region : mapping of int to str
         Labels by position of the region in the atlas; "" for none.
@@ -677,7 +683,7 @@ def make_figure_layout(
     header_height = 2.0 + (1 + 4.0 * (1 + title.count("\n")) if title else 0.0)
     footer_height = LEGEND_HEIGHT * n_legend_lines
     labels_by_view = _assign_labels_by_view(picture_by_view, label_by_region)
-    no_value_heights = NO_VALUE_HEIGHT * bar_has_missing_region
+    no_value_heights = NO_VALUE_HEIGHT * no_value_bar_mask
     row_height = MAP_NAME_HEIGHT
     bar_heights = MAP_NAME_HEIGHT - no_value_heights
     # Names wrap to the height of rows, and the height depends on the room they leave.
@@ -693,7 +699,7 @@ def make_figure_layout(
         left_margin, right_margin = _measure_left_and_right_margins(
             wrapped_map_names, wrapped_bar_labels, tick_texts
         )
-        right_margin = max(right_margin, 18.0 * bar_has_missing_region.any())
+        right_margin = max(right_margin, 18.0 * no_value_bar_mask.any())
         available_size_mm = (
             figure_width_mm - left_margin - right_margin,
             max_height_mm - header_height - footer_height,
@@ -755,13 +761,13 @@ def make_figure_layout(
                 bar_height,
             ),
             bar_label,
-            bool(has_missing_region),
+            bool(has_no_value_swatch),
         )
-        for bar_label, bar_middle, bar_height, has_missing_region in zip(
+        for bar_label, bar_middle, bar_height, has_no_value_swatch in zip(
             wrapped_bar_labels,
             bar_middles,
             bar_heights,
-            bar_has_missing_region,
+            no_value_bar_mask,
             strict=True,
         )
     ]
@@ -1113,9 +1119,9 @@ def _place_labels(
         np.zeros(len(region_labels), int),
     )
     for k in reversed(range(len(region_labels))):
-        is_overlapping_label = left_x[k + 1 :] < left_x[k] + text_widths[k]
+        overlapping_label_mask = left_x[k + 1 :] < left_x[k] + text_widths[k]
         lower_line_numbers[k] = max(
-            upper_line_numbers[k + 1 :][is_overlapping_label], default=0
+            upper_line_numbers[k + 1 :][overlapping_label_mask], default=0
         )
         upper_line_numbers[k] = lower_line_numbers[k] + 1 + wrapped_texts[k].count("\n")
     line_x = np.where(

@@ -182,11 +182,11 @@ def _site_scores_text(evaluation: Evaluation) -> str:
     if evaluation.settings.get("leave_out"):
         return _clusters_text(evaluation)
     group_table = subgroup_table(evaluation)
-    is_site_row = [
+    site_row_flags = [
         find_covariate_kind(column_name) == "site"
         for column_name in group_table["column"]
     ]
-    site_scores = group_table.loc[is_site_row, "balanced_accuracy"]
+    site_scores = group_table.loc[site_row_flags, "balanced_accuracy"]
     if not site_scores.notna().any():
         return ""
     return (
@@ -212,8 +212,8 @@ def _prior_text(evaluation: Evaluation) -> str:
 
 def _output_text(evaluation: Evaluation) -> str:
     prediction_table = evaluation.predictions
-    is_main_model_row = prediction_table["model"] == evaluation.models[0]
-    if prediction_table[is_main_model_row].filter(regex="^p_").isna().all(axis=None):
+    main_model_row_mask = prediction_table["model"] == evaluation.models[0]
+    if prediction_table[main_model_row_mask].filter(regex="^p_").isna().all(axis=None):
         return "The output is the class with the largest decision value."
     return "The output is a probability of every class, and the predicted class."
 

@@ -763,12 +763,12 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
         if small_class_sentence:
             cautions.append(small_class_sentence)
         chance = 1 / cohort.table["label"].nunique()
-        is_unrecognized = (rate_table["people"] > 0) & (
+        unrecognized_class_mask = (rate_table["people"] > 0) & (
             rate_table["sensitivity_low"] <= chance
         )
         unrecognized_texts = [
             f"{record['class']} ({record['sensitivity']:.2f})"
-            for record in rate_table[is_unrecognized].to_dict("records")
+            for record in rate_table[unrecognized_class_mask].to_dict("records")
         ]
         if unrecognized_texts:
             cautions.append(
@@ -1326,11 +1326,13 @@ def _covariate_finding_table(evaluation: Evaluation) -> pd.DataFrame | None:
     """Return the findings of the audit on covariates; None if there are none."""
     if evaluation.audit is None:
         return None
-    is_covariate_finding = (
+    covariate_finding_mask = (
         evaluation.audit["check"] == CheckKey.COVARIATE_PREDICTS_LABEL
     )
     return (
-        evaluation.audit[is_covariate_finding] if is_covariate_finding.any() else None
+        evaluation.audit[covariate_finding_mask]
+        if covariate_finding_mask.any()
+        else None
     )
 
 
@@ -1626,8 +1628,8 @@ def judge_probabilities(
 
 def _main_probability_table(evaluation: Evaluation) -> pd.DataFrame | None:
     """Return the class probabilities of the main model; None if it has none."""
-    is_main_model_row = evaluation.predictions["model"] == evaluation.models[0]
-    probability_table = evaluation.predictions[is_main_model_row].reindex(
+    main_model_row_mask = evaluation.predictions["model"] == evaluation.models[0]
+    probability_table = evaluation.predictions[main_model_row_mask].reindex(
         columns=[f"p_{class_name}" for class_name in evaluation.cohort.classes]
     )
     probability_table.columns = list(evaluation.cohort.classes)
@@ -1665,8 +1667,8 @@ def less_probable_predictions_text(evaluation: Evaluation) -> str:
     probability_table = _main_probability_table(evaluation)
     if probability_table is None:
         return ""
-    is_main_model_row = evaluation.predictions["model"] == evaluation.models[0]
-    predicted_labels = evaluation.predictions.loc[is_main_model_row, "predicted"]
+    main_model_row_mask = evaluation.predictions["model"] == evaluation.models[0]
+    predicted_labels = evaluation.predictions.loc[main_model_row_mask, "predicted"]
     predicted_probabilities = probability_table.to_numpy()[
         np.arange(len(probability_table)),
         probability_table.columns.get_indexer(predicted_labels),
@@ -2035,8 +2037,8 @@ def _gain_verdict_and_basis(
 
 def _untested_scales_sentence(evaluation: Evaluation, ridge_name: str) -> str:
     """Return in how many folds the scales of a ridge are not those of the test."""
-    is_ridge_row = evaluation.fits["model"] == ridge_name
-    ridge_fits = evaluation.fits[is_ridge_row]
+    ridge_row_mask = evaluation.fits["model"] == ridge_name
+    ridge_fits = evaluation.fits[ridge_row_mask]
     if collect_model_settings(ridge_fits).get("scales") != "auto":
         return ""
     ridge_kinds = tables.list_reported_values(ridge_fits, "chosen")
@@ -2391,10 +2393,10 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
         cautions.append("No leakage audit was made.")
     else:
         warning_table = _select_warning_table(audit_table)
-        is_covariate_finding = (
+        covariate_finding_mask = (
             warning_table["check"] == CheckKey.COVARIATE_PREDICTS_LABEL
         )
-        other_warning_table = warning_table[~is_covariate_finding]
+        other_warning_table = warning_table[~covariate_finding_mask]
         cautions += [
             f"{check_title(check_key).capitalize()}: {finding_text}."
             for check_key, finding_text in zip(
@@ -2434,8 +2436,8 @@ def _list_subgroup_gap_texts(evaluation: Evaluation) -> list[str]:
     for gap_record in subgroup_gap_table(evaluation).to_dict("records"):
         if not gap_record["low"] > 0 and not gap_record["high"] < 0:
             continue
-        is_same_column = group_table["column"] == gap_record["column"]
-        score_by_group = group_table[is_same_column].set_index("group")[
+        same_column_group_mask = group_table["column"] == gap_record["column"]
+        score_by_group = group_table[same_column_group_mask].set_index("group")[
             "balanced_accuracy"
         ]
         bounds_text = f"[{gap_record['low']:+z.3f}, {gap_record['high']:+z.3f}]"
@@ -2458,8 +2460,8 @@ def _leak_text(evaluation: Evaluation) -> str:
         )
     if evaluation.audit is None:
         return ""
-    is_error_row = evaluation.audit["severity"] == "error"
-    leak_checks = evaluation.audit.loc[is_error_row, "check"]
+    error_finding_mask = evaluation.audit["severity"] == "error"
+    leak_checks = evaluation.audit.loc[error_finding_mask, "check"]
     if leak_checks.empty:
         return ""
     titles_text = join_with_and(dict.fromkeys(map(check_title, leak_checks)))
@@ -2667,8 +2669,8 @@ def _list_region_quote_sentences(
 
 def _list_significant_regions(p_value_table: pd.DataFrame, p_column: str) -> list[str]:
     """Return regions with a small corrected p, from the largest statistic."""
-    is_significant_row = p_value_table[p_column] < ALPHA
-    significant_table = p_value_table[is_significant_row].sort_values(
+    significant_region_mask = p_value_table[p_column] < ALPHA
+    significant_table = p_value_table[significant_region_mask].sort_values(
         [p_column.removeprefix("p_"), p_column], ascending=[False, True], kind="stable"
     )
     return list(significant_table["region"])

@@ -430,9 +430,9 @@ def compare_counts_between_classes(
     Fisher's exact test does. The observed labels count as one of them.
     """
     category_texts = column_series.map(_category_text)
-    is_known_category = category_texts.notna()
+    known_cell_mask = category_texts.notna()
     contingency_counts = pd.crosstab(
-        category_texts[is_known_category], class_label_series[is_known_category]
+        category_texts[known_cell_mask], class_label_series[known_cell_mask]
     ).to_numpy()
     if min(contingency_counts.shape, default=0) < 2:
         return CharacteristicTest(CHI_SQUARED, np.nan)
@@ -442,11 +442,9 @@ def compare_counts_between_classes(
         return CharacteristicTest(CHI_SQUARED, float(chi_squared_result.pvalue))
     rng = np.random.default_rng(random_state)
     category_codes = np.unique(
-        category_texts[is_known_category].astype(str), return_inverse=True
+        category_texts[known_cell_mask].astype(str), return_inverse=True
     )[1]
-    label_codes = np.unique(class_label_series[is_known_category], return_inverse=True)[
-        1
-    ]
+    label_codes = np.unique(class_label_series[known_cell_mask], return_inverse=True)[1]
     n_rows, n_columns = contingency_counts.shape
     n_cells = n_rows * n_columns
     n_exceeding = 1
@@ -468,9 +466,9 @@ def compare_counts_between_classes(
             - expected_counts.ravel()
         )
         permuted_statistics = (deviations**2 / expected_counts.ravel()).sum(axis=1)
-        is_exceeding_permutation = (
+        exceeding_permutation_mask = (
             permuted_statistics >= chi_squared_result.statistic - 1e-9
         )
-        n_exceeding += int(is_exceeding_permutation.sum())
+        n_exceeding += int(exceeding_permutation_mask.sum())
     p_value = n_exceeding / (N_LABEL_PERMUTATIONS + 1)
     return CharacteristicTest(PERMUTED_COUNTS, float(p_value))

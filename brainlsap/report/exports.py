@@ -174,8 +174,8 @@ def make_relative_scale_table(evaluation: Evaluation) -> pd.DataFrame:
 def _make_region_identifier_table(atlas: Atlas) -> pd.DataFrame:
     """Return regions with the names by which other programs identify them."""
     region_table, hemispheres = atlas.regions, atlas.regions["hemisphere"]
-    is_cortical_region = region_table["structure"] != "subcortex"
-    annot_names = region_table["annot_name"].where(is_cortical_region, "").fillna("")
+    cortical_region_mask = region_table["structure"] != "subcortex"
+    annot_names = region_table["annot_name"].where(cortical_region_mask, "").fillna("")
     # ggseg uses the name that FreeSurfer gave the thalamus until version 6.
     freesurfer_names = region_table["name"].str.replace(
         "Thalamus$", "Thalamus-Proper", regex=True

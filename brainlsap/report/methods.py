@@ -279,9 +279,9 @@ def list_supplement_paragraphs(evaluation: Evaluation) -> list[str]:
     """
     age_text, n_missing_ages = _find_age_text_and_n_missing(evaluation)
     study_settings = (evaluation.settings.get("steps") or {}) | evaluation.settings
-    is_comparison_model_row = evaluation.fits["role"] != "model"
+    comparison_model_row_mask = evaluation.fits["role"] != "model"
     comparison_model_names = evaluation.fits.loc[
-        is_comparison_model_row, "model"
+        comparison_model_row_mask, "model"
     ].unique()
     comparison_models_text = ""
     if 0 < len(comparison_model_names) < len(evaluation.models):
@@ -361,8 +361,8 @@ def _collect_reading_settings(evaluation: Evaluation) -> dict[str, Any]:
 def find_method_key(evaluation: Evaluation) -> str:
     """Return the key of `METHOD_TITLES` of the main model, or ""."""
     main_model_name = evaluation.models[0]
-    is_main_model_row = evaluation.fits["model"] == main_model_name
-    model_settings = collect_model_settings(evaluation.fits[is_main_model_row])
+    main_model_row_mask = evaluation.fits["model"] == main_model_name
+    model_settings = collect_model_settings(evaluation.fits[main_model_row_mask])
     if "kernel" in model_settings and model_settings.get("network", "heat") == "heat":
         weights_beside_ridge = tables.collect_known_network_weights(
             evaluation, main_model_name
@@ -569,16 +569,16 @@ def scale_changes_text(evaluation: Evaluation) -> str:
     ):
         ranking_table = ranks.rank_regions(evaluation, str(model_name))
         moved_shares = ranking_table.nsmallest(N_SMALLEST, "rank")["moved"]
-        is_common_start_fold = (
+        common_start_fold_mask = (
             model_scale_table.groupby(["repeat", "fold"])["scale"].nunique() == 1
         )
-        has_ridge_start |= not is_common_start_fold.all()
+        has_ridge_start |= not common_start_fold_mask.all()
         training_sentences.append(
             f"Training changed {ranking_table['moved'].mean():.0%} of the scales of "
             f"{model_name} by more than 5% ({moved_shares.mean():.0%} of its "
             f"{len(moved_shares)} smallest scales). All scales had the same initial "
-            f"value in {is_common_start_fold.sum()} of "
-            f"{count_text(len(is_common_start_fold), 'fold')}."
+            f"value in {common_start_fold_mask.sum()} of "
+            f"{count_text(len(common_start_fold_mask), 'fold')}."
         )
     if not training_sentences:
         return ""
@@ -649,13 +649,13 @@ def _count_kept_folds_by_network(evaluation: Evaluation) -> dict[str, _KeptFoldC
         setting_table = pd.DataFrame(list_reported_values(model_fit_table, "settings"))
         if "n_epochs" not in setting_table:
             continue
-        is_unchecked_fit = np.array(
+        unchecked_fit_mask = np.array(
             [
                 _is_without_validation_loss(fit_report_json)
                 for fit_report_json in model_fit_table["report"]
             ]
         )
-        is_checked_and_used_fit = ~is_unchecked_fit & (
+        checked_used_fit_mask = ~unchecked_fit_mask & (
             tables.collect_network_weights(model_fit_table) != 0
         )
         patience_series = setting_table.get("patience", pd.Series(0)).clip(lower=1)
@@ -663,17 +663,17 @@ def _count_kept_folds_by_network(evaluation: Evaluation) -> dict[str, _KeptFoldC
             model_fit_table["epochs"].to_numpy() + 1,
             setting_table["n_epochs"],
         )
-        is_cut_short_fit = best_epochs + patience_series >= n_epochs
-        is_near_end_fit = best_epochs > (1 - LATE_SHARE) * n_epochs
-        is_late_fit = is_checked_and_used_fit & is_cut_short_fit & is_near_end_fit
-        is_early_fit = is_checked_and_used_fit & (best_epochs <= N_EARLY_EPOCHS)
+        cut_short_fit_mask = best_epochs + patience_series >= n_epochs
+        near_end_fit_mask = best_epochs > (1 - LATE_SHARE) * n_epochs
+        late_fit_mask = checked_used_fit_mask & cut_short_fit_mask & near_end_fit_mask
+        early_fit_mask = checked_used_fit_mask & (best_epochs <= N_EARLY_EPOCHS)
         kept_counts_by_model[str(model_name)] = _KeptFoldCounts(
             n_fits=len(model_fit_table),
             n_epochs=n_epochs.iloc[0],
             n_folds_by_condition={
-                "unchecked": is_unchecked_fit.sum(),
-                "late": is_late_fit.sum(),
-                "early": is_early_fit.sum(),
+                "unchecked": unchecked_fit_mask.sum(),
+                "late": late_fit_mask.sum(),
+                "early": early_fit_mask.sum(),
             },
         )
     return kept_counts_by_model
@@ -690,8 +690,8 @@ def unused_networks_text(evaluation: Evaluation) -> str:
 
 def main_unused_network_text(evaluation: Evaluation) -> str:
     """Return in how many folds the network of the main model has no weight, or ""."""
-    is_main_model_row = evaluation.fits["model"] == evaluation.models[0]
-    return tables.unused_network_text(evaluation.fits[is_main_model_row])
+    main_model_row_mask = evaluation.fits["model"] == evaluation.models[0]
+    return tables.unused_network_text(evaluation.fits[main_model_row_mask])
 
 
 def _is_without_validation_loss(fit_report_json: str) -> bool:
@@ -705,8 +705,8 @@ def kernels_text(evaluation: Evaluation) -> str:
     from brainlsap.graph import kernel_title
 
     kernel_texts = []
-    is_model_row = evaluation.fits["role"] == "model"
-    for model_name, model_fit_table in evaluation.fits[is_model_row].groupby(
+    model_row_mask = evaluation.fits["role"] == "model"
+    for model_name, model_fit_table in evaluation.fits[model_row_mask].groupby(
         "model", sort=False
     ):
         model_settings = collect_model_settings(model_fit_table)
@@ -736,8 +736,8 @@ def _list_network_descriptions(
 
     network_descriptions: list[tuple[str, str, SettingPhrases, str]] = []
     first_network_by_type: dict[bool, tuple[str, dict[str, Any]]] = {}
-    is_control_row = evaluation.fits["role"] == "control"
-    for model_name, model_fit_table in evaluation.fits[~is_control_row].groupby(
+    control_row_mask = evaluation.fits["role"] == "control"
+    for model_name, model_fit_table in evaluation.fits[~control_row_mask].groupby(
         "model", sort=False
     ):
         model_settings = collect_model_settings(model_fit_table)
@@ -782,10 +782,10 @@ def _list_network_descriptions(
 
 def has_ordinal_output(evaluation: Evaluation) -> bool:
     """Return whether a network, other than controls, has an ordinal output (CORN)."""
-    is_control_row = evaluation.fits["role"] == "control"
+    control_row_mask = evaluation.fits["role"] == "control"
     return any(
         collect_model_settings(model_fit_table).get("head") == "ordinal"
-        for _, model_fit_table in evaluation.fits[~is_control_row].groupby("model")
+        for _, model_fit_table in evaluation.fits[~control_row_mask].groupby("model")
     )
 
 
@@ -796,8 +796,8 @@ def _find_ridge_names_and_phrases(
     ridge_name_by_type: dict[str, str] = {}
     ridge_settings: dict[str, Any] = {}
     are_classes_numeric = False
-    is_control_row = evaluation.fits["role"] == "control"
-    for model_name, model_fit_table in evaluation.fits[~is_control_row].groupby(
+    control_row_mask = evaluation.fits["role"] == "control"
+    for model_name, model_fit_table in evaluation.fits[~control_row_mask].groupby(
         "model", sort=False
     ):
         model_settings = collect_model_settings(model_fit_table)

@@ -170,9 +170,9 @@ def _make_region_table_by_name(evaluation: Evaluation) -> dict[str, pd.DataFrame
     if not varied_scale_models:
         return table_by_name
     # The order of scales that hardly differ means nothing.
-    is_varied_scale_row = evaluation.scales["model"].isin(varied_scale_models)
+    varied_scale_row_mask = evaluation.scales["model"].isin(varied_scale_models)
     varied_scale_evaluation = replace(
-        evaluation, scales=evaluation.scales[is_varied_scale_row]
+        evaluation, scales=evaluation.scales[varied_scale_row_mask]
     )
     table_by_name["agreement"] = tables.agreement_text_table(varied_scale_evaluation)
     if len(varied_scale_models) > 1:

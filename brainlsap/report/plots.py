@@ -646,15 +646,15 @@ def plot_roc(
         for fold_number in np.unique(model_predictions.fold_numbers)
     ]
     for class_code, class_name in enumerate(class_names):
-        is_class_member = model_predictions.actual_codes == class_code
+        class_scan_mask = model_predictions.actual_codes == class_code
         scored_fold_indices = [
             test_indices
             for test_indices in indices_by_fold
-            if 0 < is_class_member[test_indices].sum() < len(test_indices)
+            if 0 < class_scan_mask[test_indices].sum() < len(test_indices)
         ]
         roc_curves = [
             roc_curve(
-                is_class_member[test_indices], ranking_scores[test_indices, class_code]
+                class_scan_mask[test_indices], ranking_scores[test_indices, class_code]
             )[:2]
             for test_indices in scored_fold_indices
         ]
@@ -727,7 +727,7 @@ def plot_calibration(
             f"{model} gives no probabilities, so it has no calibration."
         )
     confidences = model_predictions.confidence()
-    is_correct_scan = (
+    correct_prediction_mask = (
         model_predictions.actual_codes == model_predictions.predicted_codes
     )
     confidence_order = np.argsort(confidences, kind="stable")
@@ -740,9 +740,9 @@ def plot_calibration(
     for bin_indices in np.array_split(
         confidence_order, min(N_BINS, len(confidence_order))
     ):
-        bin_accuracy = is_correct_scan[bin_indices].mean()
+        bin_accuracy = correct_prediction_mask[bin_indices].mean()
         lower_bound, upper_bound = wilson_interval(
-            is_correct_scan[bin_indices].sum(), len(bin_indices)
+            correct_prediction_mask[bin_indices].sum(), len(bin_indices)
         )
         mean_confidence = confidences[bin_indices].mean()
         _draw_errorbars(
@@ -958,19 +958,21 @@ def plot_region_tests(
         ("effect", effects_and_bounds, BLUE, "o", -0.15),
         ("contrast", contrasts_and_bounds, GREEN, "s", 0.15),
     ):
-        is_significant_row = selected_table[f"p_{statistic_name}"].to_numpy() < ALPHA
-        for is_drawn_row, face_color in (
-            (~is_significant_row, "white"),
-            (is_significant_row, statistic_color),
+        significant_region_mask = (
+            selected_table[f"p_{statistic_name}"].to_numpy() < ALPHA
+        )
+        for drawn_region_mask, face_color in (
+            (~significant_region_mask, "white"),
+            (significant_region_mask, statistic_color),
         ):
-            if not is_drawn_row.any():
+            if not drawn_region_mask.any():
                 continue
             _draw_errorbars(
                 axes,
-                estimates_and_bounds[is_drawn_row, 0],
-                np.flatnonzero(is_drawn_row) + row_offset,
-                estimates_and_bounds[is_drawn_row, 1],
-                estimates_and_bounds[is_drawn_row, 2],
+                estimates_and_bounds[drawn_region_mask, 0],
+                np.flatnonzero(drawn_region_mask) + row_offset,
+                estimates_and_bounds[drawn_region_mask, 1],
+                estimates_and_bounds[drawn_region_mask, 2],
                 fmt=statistic_marker,
                 color=statistic_color,
                 markerfacecolor=face_color,
@@ -1052,14 +1054,14 @@ def plot_training(
             )
     if len(scale_path_table):
         training_shares = scale_path_table.columns
-        is_small_scale = scale_path_table.iloc[:, -1].rank() <= N_SHOWN
-        for row_mask, curve_color, legend_label in (
-            (~is_small_scale, "#c4c4c4", "other regions"),
-            (is_small_scale, BLUE, f"{N_SHOWN} smallest"),
+        small_scale_region_mask = scale_path_table.iloc[:, -1].rank() <= N_SHOWN
+        for drawn_region_mask, curve_color, legend_label in (
+            (~small_scale_region_mask, "#c4c4c4", "other regions"),
+            (small_scale_region_mask, BLUE, f"{N_SHOWN} smallest"),
         ):
             scale_axes.plot(
                 training_shares,
-                scale_path_table[row_mask].T,
+                scale_path_table[drawn_region_mask].T,
                 curve_color,
                 lw=0.6,
                 label=legend_label,

@@ -120,8 +120,8 @@ def list_significant_regions(
     if not has_region_tests(evaluation):
         return []
     region_test_table = _select_signed_test_table(evaluation, feature)
-    is_significant_row = region_test_table[f"p_{statistic_name}"] < ranks.ALPHA
-    return list(region_test_table.loc[is_significant_row, "region"].unique())
+    significant_test_mask = region_test_table[f"p_{statistic_name}"] < ranks.ALPHA
+    return list(region_test_table.loc[significant_test_mask, "region"].unique())
 
 
 def list_marked_regions(
@@ -154,12 +154,12 @@ def make_signed_test_table(region_test_table: pd.DataFrame) -> pd.DataFrame:
     signed_test_table = region_test_table.copy()
     if "F" in region_test_table:
         return signed_test_table
-    is_falling_row = region_test_table["effect"] < 0
+    falling_test_mask = region_test_table["effect"] < 0
     negated_bounds = region_test_table.loc[
-        is_falling_row, ["contrast", "contrast_high", "contrast_low"]
+        falling_test_mask, ["contrast", "contrast_high", "contrast_low"]
     ]
     signed_test_table.loc[
-        is_falling_row, ["contrast", "contrast_low", "contrast_high"]
+        falling_test_mask, ["contrast", "contrast_low", "contrast_high"]
     ] = -negated_bounds.to_numpy()
     return signed_test_table
 
@@ -214,8 +214,8 @@ def select_top_region_test_table(
     ).sort_values(["p_effect", "effect_size"], ascending=[True, False], kind="stable")
     top_region_table = ordered_table.head(n_regions)
     remaining_table = ordered_table.iloc[n_regions:]
-    is_peak_row = remaining_table["p_contrast"] < ranks.ALPHA
-    extra_peak_table = remaining_table[is_peak_row].head(N_EXTRA)
+    significant_contrast_mask = remaining_table["p_contrast"] < ranks.ALPHA
+    extra_peak_table = remaining_table[significant_contrast_mask].head(N_EXTRA)
     selected_table = pd.concat([top_region_table, extra_peak_table])
     return selected_table.drop(columns="effect_size").reset_index(drop=True)
 
@@ -373,7 +373,7 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
         grouping_column
         for grouping_column in ("lobe", "network", "hemisphere")
         if grouping_column in atlas_table
-        and _make_is_grouped_series(atlas_table[grouping_column]).any()
+        and _make_grouped_region_mask(atlas_table[grouping_column]).any()
     ]
     group_table = atlas_table.set_index("name")[list({*grouping_columns, "hemisphere"})]
     region_test_table = region_test_table.join(group_table, on="region")
@@ -384,11 +384,11 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
         "feature", sort=False
     ):
         for grouping_column in grouping_columns:
-            is_grouped_region = _make_is_grouped_series(
+            grouped_region_mask = _make_grouped_region_mask(
                 feature_test_table[grouping_column]
             )
             for group_name, group_test_table in feature_test_table[
-                is_grouped_region
+                grouped_region_mask
             ].groupby(grouping_column, sort=False):
                 tests_by_hemisphere = {"all": group_test_table}
                 if grouping_column != "hemisphere":
@@ -411,7 +411,7 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
     return pd.DataFrame(group_records)
 
 
-def _make_is_grouped_series(group_name_series: pd.Series) -> pd.Series:
+def _make_grouped_region_mask(group_name_series: pd.Series) -> pd.Series:
     """Return whether each region has a group."""
     return ~group_name_series.fillna("").astype(str).str.strip().isin(["", MISSING])
 
@@ -555,11 +555,11 @@ def borderline_regions_text(
     atlas: AtlasSource | None,
 ) -> str:
     """Return which significant regions are borderline, with their p; "" for none."""
-    is_borderline_row = p_value_table[p_column].map(
+    borderline_region_mask = p_value_table[p_column].map(
         lambda p_value: is_borderline_p_value(p_value, n_permutations)
     )
-    is_significant_row = p_value_table[p_column] < ranks.ALPHA
-    borderline_table = p_value_table[is_borderline_row & is_significant_row]
+    significant_region_mask = p_value_table[p_column] < ranks.ALPHA
+    borderline_table = p_value_table[borderline_region_mask & significant_region_mask]
     if borderline_table.empty:
         return ""
     largest_p = borderline_table[p_column].max()
@@ -677,9 +677,9 @@ def _make_effect_answer(
     ordered_table = select_top_region_test_table(
         evaluation, len(_select_signed_test_table(evaluation))
     )
-    is_significant_row = ordered_table["p_effect"] < ranks.ALPHA
+    significant_test_mask = ordered_table["p_effect"] < ranks.ALPHA
     significant_region_names = list(
-        ordered_table.loc[is_significant_row, "region"].unique()
+        ordered_table.loc[significant_test_mask, "region"].unique()
     )
     family_text = _family_text(evaluation)
     if significant_region_names:
@@ -1040,25 +1040,29 @@ def replicability_text(evaluation: Evaluation) -> str:
         return ""
     replicability_table = evaluation.replicability
     if not is_ranked_by_varied_scales(evaluation):
-        is_scale_row = replicability_table["statistic"] == "scale"
-        replicability_table = replicability_table[~is_scale_row]
+        scale_statistic_mask = replicability_table["statistic"] == "scale"
+        replicability_table = replicability_table[~scale_statistic_mask]
     statistic_texts = [
         f"{replicability_record['statistic']} {replicability_record['spearman']:z.2f} "
         f"[{replicability_record['spearman_low']:z.2f}, "
         f"{replicability_record['spearman_high']:z.2f}]"
         for replicability_record in replicability_table.to_dict("records")
     ]
-    is_low_row = ~(replicability_table["spearman"] >= MIN_REPLICABILITY)
-    low_statistics = list(replicability_table.loc[is_low_row, "statistic"])
+    irreplicable_statistic_mask = ~(
+        replicability_table["spearman"] >= MIN_REPLICABILITY
+    )
+    irreplicable_statistic_names = list(
+        replicability_table.loc[irreplicable_statistic_mask, "statistic"]
+    )
     rank_sentence = (
         f"All values are {MIN_REPLICABILITY:g} or more, so the two halves rank the "
         "regions similarly."
     )
-    if low_statistics:
+    if irreplicable_statistic_names:
         rank_sentence = (
             "The two halves rank the regions differently by "
-            f"{join_with_and(low_statistics)} (below {MIN_REPLICABILITY:g}). Do not "
-            "report these ranks."
+            f"{join_with_and(irreplicable_statistic_names)} (below "
+            f"{MIN_REPLICABILITY:g}). Do not report these ranks."
         )
     return (
         "Replicability is the Spearman correlation between the maps of two random "

@@ -166,9 +166,9 @@ def _count_measured_regions_and_missing_share(
 ) -> tuple[int, float]:
     """Return the number of regions with a feature, and the share missing there."""
     class_feature_summary = cohort.class_features
-    is_measured_row = class_feature_summary["mean"].notna()
+    measured_row_mask = class_feature_summary["mean"].notna()
     feature_table = class_feature_summary[
-        is_measured_row & (class_feature_summary["feature"] == feature_name)
+        measured_row_mask & (class_feature_summary["feature"] == feature_name)
     ]
     n_regions = feature_table["region"].nunique()
     n_people = cohort.class_counts()["participants"].sum()
@@ -284,16 +284,17 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
     check_choice("style", style, ("latex", "markdown"))
     cell_table = frame.astype(object).where(frame.notna(), "")
     cell_table = cell_table.map(lambda cell_text: " ".join(str(cell_text).split()))
-    is_numeric_column = [
+    numeric_column_flags = [
         pd.api.types.is_numeric_dtype(column_dtype) for column_dtype in frame.dtypes
     ]
     if style == "latex":
-        is_long_column = [
+        long_column_flags = [
             cell_table[column_name].str.len().max() > 40 for column_name in cell_table
         ]
-        column_flags = zip(is_numeric_column, is_long_column, strict=True)
+        column_flag_pairs = zip(numeric_column_flags, long_column_flags, strict=True)
         alignment_text = "".join(
-            "r" if n else "p{45mm}" if x else "l" for n, x in column_flags
+            "r" if is_numeric else "p{45mm}" if is_long else "l"
+            for is_numeric, is_long in column_flag_pairs
         )
         cell_table = cell_table.replace(_SIGN, "\N{MINUS SIGN}", regex=True)
         latex_text = cell_table.to_latex(
@@ -301,7 +302,8 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
         )
         return _separate_hyphens(latex_text.translate(str.maketrans(LATEX_SIGNS)))
     markdown_alignments = [
-        "---:" if is_number else "---" for is_number in is_numeric_column
+        "---:" if is_numeric_column else "---"
+        for is_numeric_column in numeric_column_flags
     ]
     escaped_rows = [
         [cell_text.replace("\\", r"\\").replace("|", r"\|") for cell_text in cell_row]
@@ -522,7 +524,7 @@ def _make_interval_text_table(evaluation: Evaluation) -> pd.DataFrame:
 def _make_difference_text_table(
     test_table: pd.DataFrame,
     title_by_column: Mapping[str, str],
-    is_identical_pair: Sequence[bool],
+    identical_pair_flags: Sequence[bool],
 ) -> pd.DataFrame:
     """Return comparisons of two models as text; no test if they predict the same.
 
@@ -530,12 +532,12 @@ def _make_difference_text_table(
     """
     text_table = make_number_text_table(test_table, title_by_column)
     difference_title = title_by_column["difference"]
-    is_identical_row = np.array(is_identical_pair, dtype=bool)
+    identical_pair_mask = np.array(identical_pair_flags, dtype=bool)
     text_table[difference_title] = text_table[difference_title].mask(
-        is_identical_row, SAME_PREDICTIONS
+        identical_pair_mask, SAME_PREDICTIONS
     )
     p_title = title_by_column["p_holm"]
-    text_table[p_title] = text_table[p_title].mask(is_identical_row, NO_TEST)
+    text_table[p_title] = text_table[p_title].mask(identical_pair_mask, NO_TEST)
     return text_table
 
 
@@ -552,11 +554,13 @@ def _make_model_comparison_table(
         "difference": difference_title,
         "p_holm": _holm_column_title(test_table),
     }
-    is_identical_pair = [
+    identical_pair_flags = [
         evaluation.have_same_predictions(model_name, other_model_name)
         for other_model_name in test_table["model"]
     ]
-    return _make_difference_text_table(test_table, title_by_column, is_identical_pair)
+    return _make_difference_text_table(
+        test_table, title_by_column, identical_pair_flags
+    )
 
 
 def _add_test_columns_to_table(
@@ -796,13 +800,13 @@ def added_value_text_table(evaluation: Evaluation) -> pd.DataFrame:
         input_records.append(
             {"name": model_name, "inputs": inputs_title, "score": score_text}
         )
-    is_brain_row = test_table["model"] == brain_model_name
+    brain_model_row_mask = test_table["model"] == brain_model_name
     signed_test_table = test_table.assign(
         difference=test_table["difference"].mask(
-            is_brain_row, -test_table["difference"]
+            brain_model_row_mask, -test_table["difference"]
         ),
-        low=test_table["low"].mask(is_brain_row, -test_table["high"]),
-        high=test_table["high"].mask(is_brain_row, -test_table["low"]),
+        low=test_table["low"].mask(brain_model_row_mask, -test_table["high"]),
+        high=test_table["high"].mask(brain_model_row_mask, -test_table["low"]),
     )
     difference_text_table = _make_model_comparison_table(
         evaluation, joint_model_name, signed_test_table, "name", "difference [95%]"
@@ -926,14 +930,14 @@ def nested_model_text_table(evaluation: Evaluation) -> pd.DataFrame:
         "p_holm": "Holm p" if len(step_table) > 1 else "p",
         "adds": "gain",
     }
-    is_identical_pair = [
+    identical_pair_flags = [
         evaluation.have_same_predictions(simpler_model_name, richer_model_name)
         for simpler_model_name, richer_model_name in zip(
             step_table["below"], step_table["above"], strict=True
         )
     ]
     step_text_table = _make_difference_text_table(
-        step_table, title_by_column, is_identical_pair
+        step_table, title_by_column, identical_pair_flags
     )
     return _add_remark_columns_to_table(step_text_table, evaluation)
 
@@ -997,9 +1001,9 @@ def learning_curve_table(evaluation: Evaluation) -> pd.DataFrame:
         "answer": "would more help?",
     }
     text_table = make_number_text_table(curve_table, title_by_column)
-    is_last_row = ~curve_table["model"].duplicated(keep="last")
+    last_model_row_mask = ~curve_table["model"].duplicated(keep="last")
     slope_titles = [title_by_column["slope"], title_by_column["answer"]]
-    text_table[slope_titles] = text_table[slope_titles].where(is_last_row, "")
+    text_table[slope_titles] = text_table[slope_titles].where(last_model_row_mask, "")
     return text_table
 
 
@@ -1089,8 +1093,8 @@ def subgroup_text_table(evaluation: Evaluation) -> pd.DataFrame:
         column_title = str(column_name)
         if classes_text not in ("", all_classes_text):
             column_title += f" (over {classes_text})"
-        is_small_group = group_table["note"] == TOO_FEW_PEOPLE
-        for group_record in group_table[~is_small_group].to_dict("records"):
+        small_group_mask = group_table["note"] == TOO_FEW_PEOPLE
+        for group_record in group_table[~small_group_mask].to_dict("records"):
             bounds = group_record["low"], group_record["high"]
             score_text = interval_text(group_record["balanced_accuracy"], *bounds)
             if group_record["note"]:
@@ -1103,9 +1107,9 @@ def subgroup_text_table(evaluation: Evaluation) -> pd.DataFrame:
                     score_text,
                 )
             )
-        if is_small_group.any():
+        if small_group_mask.any():
             small_groups_text = join_with_commas(
-                group_table.loc[is_small_group, "group"]
+                group_table.loc[small_group_mask, "group"]
             )
             # A count of very few people might tell who they are.
             unscored_text = f"not scored: {TOO_FEW_PEOPLE}"
@@ -1318,11 +1322,11 @@ def region_table(
             top_table, {"fit_scale": "scale"}, 2
         )
     if "p_effect" in top_table:
-        is_tested_region = top_table["n_permutations"] >= ranks.FEWEST_PERMUTATIONS
+        tested_region_mask = top_table["n_permutations"] >= ranks.FEWEST_PERMUTATIONS
         requirement_text = f", needs {ranks.FEWEST_PERMUTATIONS} permutations"
-        title_ending = "" if is_tested_region.all() else requirement_text
+        title_ending = "" if tested_region_mask.all() else requirement_text
         for statistic_name in ("effect", "contrast"):
-            p_values = top_table[f"p_{statistic_name}"].where(is_tested_region)
+            p_values = top_table[f"p_{statistic_name}"].where(tested_region_mask)
             paper_table[f"p ({statistic_name}{title_ending})"] = p_values.map(p_text)
     remark_table = pd.DataFrame(
         {"planted": top_table.get("planted", False)}, top_table.index
@@ -1330,8 +1334,8 @@ def region_table(
     remark_table["tied"] = top_table["rank"].duplicated(keep=False)
     remark_table["not learned"] = top_table["moved"] < 0.5
     remark_texts = [
-        ", ".join(remark_table.columns[is_applicable_remark])
-        for is_applicable_remark in remark_table.to_numpy(bool)
+        ", ".join(remark_table.columns[applicable_remark_mask])
+        for applicable_remark_mask in remark_table.to_numpy(bool)
     ]
     return paper_table.assign(remark=remark_texts) if any(remark_texts) else paper_table
 
@@ -1472,8 +1476,8 @@ def direction_table(
                 make_number_text_table(class_table, {"difference": difference_title}, 2)
             )
     # A measure may be missing in a region, for example thickness in the subcortex.
-    is_measured_row = (paper_table[list(class_names)] != "n/a").any(axis=1)
-    return paper_table[is_measured_row | (not is_measured_row.any())].reset_index(
+    measured_row_mask = (paper_table[list(class_names)] != "n/a").any(axis=1)
+    return paper_table[measured_row_mask | (not measured_row_mask.any())].reset_index(
         drop=True
     )
 
