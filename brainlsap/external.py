@@ -712,10 +712,10 @@ def _check_not_in_training(
         raise CohortError(
             f"{len(same_person_ids)} of {len(set(cohort.groups))} people have the same "
             "ID as a person in the training data "
-            f"({join_with_commas(same_person_ids, 3)}). If each of these IDs means the "
+            f"({join_with_commas(same_person_ids, 3)}). If each of these IDs is the "
             "same person in both studies, leave these people out with "
             f"{exclusion_option_text(same_person_ids)}. In the table that `predict` "
-            "writes, the column 'remark' marks all of these people. If the IDs mean "
+            "writes, the column 'remark' marks all of these people. If they are "
             "different people, for example because both studies number their people "
             f"from 1, give {option_text('ids_are_new', True)}."
         )

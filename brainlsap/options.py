@@ -1345,8 +1345,8 @@ OPTIONS: tuple[Option, ...] = (
         "models",
         "--models",
         TEXT,
-        "model to fit: LSAP-C (default), LSAP-R, LSAP-H, LSAP-L, Exact, or another "
-        "network or ridge regression by its name in the report",
+        "model to fit: LSAP-C (default), LSAP-R, LSAP-H, LSAP-L, Exact, or the name "
+        "of any other network or ridge regression of the report",
         "NAME",
         group="model",
         commands=("fit",),

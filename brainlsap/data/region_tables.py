@@ -717,7 +717,7 @@ def _classify_column_names(
             "a scan has several rows, one for each region, and these rows contain "
             f"different values of {join_with_commas(differing_texts)}. Write the same "
             "value into all rows of a scan, or delete the column. If the rows belong "
-            "to different visits, write the visits into a column session_id.",
+            "to different visits, add a column session_id with the visit of each row.",
             path=path_and_sheet,
             kind="rows differ",
             values={"n_columns": len(differing_texts)},

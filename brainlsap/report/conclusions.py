@@ -568,12 +568,17 @@ def judge_set_coverage(evaluation: Evaluation) -> Conclusion:
         if coverage_record["high"] < NOMINAL_COVERAGE
     ]
     if undercovered_class_texts:
+        interval_text = (
+            "The 95% interval of this share lies"
+            if len(undercovered_class_texts) == 1
+            else "The 95% intervals of these shares lie"
+        )
         return Conclusion(
             question_text,
             NO,
             "Too few prediction sets contain the true class in "
-            f"{join_with_and(undercovered_class_texts)}. The 95% interval of this "
-            f"share lies below 90%. {_SHARE_OVER_PEOPLE_SENTENCE}",
+            f"{join_with_and(undercovered_class_texts)}. {interval_text} below 90%. "
+            f"{_SHARE_OVER_PEOPLE_SENTENCE}",
         )
     few_people_sentence = _write_few_people_sentence(present_class_records)
     return Conclusion(
@@ -1752,7 +1757,7 @@ def judge_simple_models(
         hardest_conclusion,
         question=question_text,
         answer=verdict,
-        reason="No advantage over a simple model is valid (see Beware)."
+        reason="An advantage over simple models cannot be trusted (see Beware)."
         if leak_text
         else summary,
         sentence=(
