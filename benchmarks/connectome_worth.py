@@ -14,14 +14,20 @@ relabelled, or connectomes rewired, in place of them (and one draw of each null)
 nothing may be credited to the network. `open`: sex in the open data sets FCON1000 and
 BNU_1.
 
+`scores` asks the same of the score: LSAP-R is cross-validated beside LSAP-R with
+shuffled edges, with the connectomes given and rewired.
+
     python benchmarks/connectome_worth.py cohorts open summary
         [--seeds 20] --runs FILE.csv
+    python benchmarks/connectome_worth.py scores scores-summary
+        [--seeds 20] --runs SCORES.csv
 
-Every run adds a row to FILE.csv, and what is there is not computed again. The summary
-goes to benchmarks/results/connectome_worth.md.
+Every run adds a row to the file, and what is there is not computed again. Summaries
+go to benchmarks/results/connectome_worth.md.
 """
 
 import argparse
+import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -33,8 +39,14 @@ from measuring import OPEN_COHORTS, keep, open_cohort, table
 
 from brainlsap.atlas import load_atlas
 from brainlsap.data import Cohort
-from brainlsap.evaluation import connectome_gain
+from brainlsap.evaluation import (
+    compare_by_person,
+    connectome_gain,
+    cross_validate,
+    make_models,
+)
 from brainlsap.evaluation.connectome_worth import rewire_connectomes
+from brainlsap.evaluation.models import NESTED_RIDGES, RANDOM_CONNECTOME_RIDGE
 
 KINDS = ("random", "planted", "normalized")
 CONNECTOMES = ("given", "relabelled", "rewired")
@@ -133,6 +145,74 @@ def run_open(options: argparse.Namespace) -> None:
             store(options.runs, key | judge(open_cohort(name), seed=0))
 
 
+def run_scores(options: argparse.Namespace) -> None:
+    """Compare LSAP-R with its control in all cohorts that are not in the file yet."""
+    for seed in range(options.seeds):
+        for kind in options.kinds:
+            for connectomes in SCORED_CONNECTOMES[kind]:
+                key = {"kind": kind, "connectomes": connectomes, "seed": seed}
+                if is_stored(options.runs, key):
+                    continue
+                if kind == "random":
+                    cohort = draw_random_cohort(seed)
+                else:
+                    cohort = make_benchmark_cohort(kind, random_state=seed)
+                cohort = replace_connectomes(cohort, connectomes, seed)
+                store(options.runs, key | score(cohort, seed))
+
+
+def score(cohort: Cohort, seed: int) -> dict[str, object]:
+    """Return the scores of LSAP-R minus those of its controls as a row of numbers."""
+    start = time.process_time()
+    models = make_models(["LSAP-R", *CONTROLS], random_state=seed)
+    evaluation = cross_validate(
+        models, cohort, cv=5, baselines=False, random_state=seed
+    )
+    comparisons = compare_by_person(evaluation, "LSAP-R").set_index("model")
+    row: dict[str, object] = {"seconds": round(time.process_time() - start, 1)}
+    reports = evaluation.fits.loc[evaluation.fits["model"] == "LSAP-R", "report"]
+    kinds = [json.loads(report)["chosen"] for report in reports]
+    row["folds_with_connectome"] = len(kinds) - kinds.count("none")
+    for control in CONTROLS:
+        for name in ("difference", "low", "high", "p_value"):
+            row[f"{control}: {name}"] = round(comparisons.loc[control, name], 4)
+    return row
+
+
+def summarise_scores(runs: pd.DataFrame) -> tuple[str, str]:
+    """Return title and text of the differences of scores."""
+    rows = []
+    for (kind, connectomes), cohorts in runs.groupby(
+        ["kind", "connectomes"], sort=False
+    ):
+        cells = [kind, connectomes, len(cohorts)]
+        cells.append(f"{cohorts['folds_with_connectome'].mean():.1f}")
+        for control in CONTROLS:
+            low, high, p_value = (
+                cohorts[f"{control}: {name}"] for name in ("low", "high", "p_value")
+            )
+            is_better = (low > 0) & (p_value < ALPHA)
+            is_worse = (high < 0) & (p_value < ALPHA)
+            differences = cohorts[f"{control}: difference"]
+            cells.append(f"{differences.mean():+.3f} ({differences.std():.3f})")
+            cells.append(f"{is_better.sum()} / {is_worse.sum()}")
+        rows.append((*cells, f"{cohorts['seconds'].mean():.0f}"))
+    head = ["cohorts", "connectomes", "n", "folds of 5 with a connectome"]
+    for control in CONTROLS:
+        head += [f"LSAP-R minus {control}: mean (s.d.)", "shown better / worse"]
+    text = table([*head, "seconds of CPU"], rows)
+    return "Balanced accuracy of LSAP-R minus that of its controls", text
+
+
+CONTROLS = (NESTED_RIDGES[0], RANDOM_CONNECTOME_RIDGE)
+ALPHA = 0.05
+SCORED_CONNECTOMES = {
+    "random": ("given",),
+    "planted": ("given",),
+    "normalized": ("given", "rewired"),
+}
+
+
 def is_stored(path: Path, key: dict[str, object]) -> bool:
     """Return whether the file has a row of this key."""
     if not path.is_file():
@@ -217,10 +297,13 @@ def interval_of(row: dict[str, object], question: str) -> str:
     return f"{lead:.1f} [{low:.1f}, {high:.1f}]"
 
 
+PARTS = ("cohorts", "open", "summary", "scores", "scores-summary")
+
+
 def main() -> None:
     """Run what is asked for, and summarise all rows of the file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", choices=("cohorts", "open", "summary"))
+    parser.add_argument("parts", nargs="*", choices=PARTS)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--replaced", type=int, default=10, help="seeds of these")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
@@ -230,6 +313,10 @@ def main() -> None:
         run_open(options)
     if "cohorts" in options.parts:
         run_cohorts(options)
+    if "scores" in options.parts:
+        run_scores(options)
+    if "scores-summary" in options.parts:
+        keep("connectome_worth", *summarise_scores(pd.read_csv(options.runs)))
     if "summary" in options.parts:
         keep("connectome_worth", *summarise(pd.read_csv(options.runs)))
 
