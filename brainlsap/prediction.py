@@ -949,7 +949,7 @@ def predict_people(
     _warn_of_training_people(cohort, is_in_training, ids_are_new=ids_are_new)
     features = _deconfound_features(model, cohort, features)
     deconfounder = _load_deconfounder(model)
-    is_unharmonized = ~deconfounder.flag_learned_site_scans(cohort.table)
+    is_unharmonized = ~deconfounder.make_learned_site_mask(cohort.table)
     is_scan_without_covariate = np.zeros(cohort.n_scans, dtype=bool)
     for covariate_name, min_and_max_in_fit in model_origin.facts.get(
         "ranges", {}

@@ -208,11 +208,11 @@ def compare_models(
     )
     _add_adjusted_p_values(comparison_table, evaluation, reference)
     comparison_table["n_folds"] = difference_table.notna().sum().to_numpy()
-    is_better_model = (comparison_table["difference"] > 0) ^ get_score(
+    better_model_mask = (comparison_table["difference"] > 0) ^ get_score(
         score_name
     ).lower_is_better
     comparison_table["better"] = _make_gain_verdicts(
-        comparison_table["p_holm"], is_better_model
+        comparison_table["p_holm"], better_model_mask
     )
     return comparison_table
 
@@ -226,16 +226,16 @@ def _add_adjusted_p_values(
     """
     model_name_series = pd.Series([reference_model_name, *comparison_table["model"]])
     first_twin_series = model_name_series.replace(evaluation.twin_of_model)
-    is_repeated_model = first_twin_series.duplicated()[1:].to_numpy()
-    is_counted_comparison = ~is_repeated_model & comparison_table["p_value"].notna()
+    repeated_model_mask = first_twin_series.duplicated()[1:].to_numpy()
+    counted_comparison_mask = ~repeated_model_mask & comparison_table["p_value"].notna()
     comparison_table["p_holm"] = adjust_p_values(
-        comparison_table["p_value"].where(is_counted_comparison)
+        comparison_table["p_value"].where(counted_comparison_mask)
     )
     holm_groups = comparison_table.groupby(first_twin_series[1:].to_numpy())["p_holm"]
     comparison_table["p_holm"] = holm_groups.transform("first").fillna(
         comparison_table["p_value"]
     )
-    comparison_table["n_comparisons"] = is_counted_comparison.sum()
+    comparison_table["n_comparisons"] = counted_comparison_mask.sum()
 
 
 def _pivot_score_table(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
@@ -525,10 +525,10 @@ def _make_accuracy_contribution_table(evaluation: Evaluation) -> pd.DataFrame:
     Models with a failed fit have no column.
     """
     n_classes = len(evaluation.cohort.classes)
-    is_failed_prediction = evaluation.predictions["model"].isin(
+    failed_prediction_mask = evaluation.predictions["model"].isin(
         _find_failed_model_names(evaluation)
     )
-    scored_prediction_table = evaluation.predictions[~is_failed_prediction]
+    scored_prediction_table = evaluation.predictions[~failed_prediction_mask]
     scan_weights = 1 / scored_prediction_table.groupby(["model", "truth"])[
         "scan"
     ].transform("size")
@@ -546,8 +546,12 @@ def _make_accuracy_contribution_table(evaluation: Evaluation) -> pd.DataFrame:
     )
 
 
-def _make_gain_verdicts(p_values: pd.Series, is_better_model: pd.Series) -> np.ndarray:
-    return np.where(p_values < 0.05, np.where(is_better_model, "yes", "no"), "unclear")
+def _make_gain_verdicts(
+    p_values: pd.Series, better_model_mask: pd.Series
+) -> np.ndarray:
+    return np.where(
+        p_values < 0.05, np.where(better_model_mask, "yes", "no"), "unclear"
+    )
 
 
 @threadpool_limits.wrap(limits=1)
@@ -617,13 +621,13 @@ def bootstrap_score_table(
     score_table = pd.DataFrame(
         score_records, columns=["score", "estimate", "low", "high"]
     )
-    is_zero_width_row = (score_table["high"] - score_table["low"]) < _SAME_SCORE
-    if coded_predictions is None or not is_zero_width_row.any():
+    zero_width_row_mask = (score_table["high"] - score_table["low"]) < _SAME_SCORE
+    if coded_predictions is None or not zero_width_row_mask.any():
         return score_table
     bounds_by_score = compute_bounds_by_count_score(coded_predictions, person_codes)
     n_repeats = int(evaluation.settings.get("n_repeats", 1))
     has_one_predicted_class = len(np.unique(coded_predictions.predicted_codes)) == 1
-    for row_index in np.flatnonzero(is_zero_width_row):
+    for row_index in np.flatnonzero(zero_width_row_mask):
         score_name = score_table.loc[row_index, "score"]
         score_estimate = score_table.loc[row_index, "estimate"]
         # Predictions that are constant have an interval of width 0; that of any
@@ -801,19 +805,19 @@ def class_table(
         auc_draws = np.concatenate(auc_blocks)
     n_repeats = int(evaluation.settings.get("n_repeats", 1))
     for class_code in range(len(rate_table)):
-        is_class_row = coded_predictions.actual_codes == class_code
-        is_predicted_row = coded_predictions.predicted_codes == class_code
+        actual_class_row_mask = coded_predictions.actual_codes == class_code
+        predicted_class_row_mask = coded_predictions.predicted_codes == class_code
         draws_and_rows_by_rate = {
-            "sensitivity": (sensitivity_draws, is_class_row),
-            "specificity": (specificity_draws, ~is_class_row),
-            "ppv": (ppv_draws, is_predicted_row),
-            "npv": (npv_draws, ~is_predicted_row),
+            "sensitivity": (sensitivity_draws, actual_class_row_mask),
+            "specificity": (specificity_draws, ~actual_class_row_mask),
+            "ppv": (ppv_draws, predicted_class_row_mask),
+            "npv": (npv_draws, ~predicted_class_row_mask),
         }
         for rate_name, (
             rate_draw_matrix,
-            is_counted_row,
+            counted_row_mask,
         ) in draws_and_rows_by_rate.items():
-            n_people = len(set(person_codes[is_counted_row]))
+            n_people = len(set(person_codes[counted_row_mask]))
             estimate_and_bounds = _compute_estimate_and_interval(
                 rate_draw_matrix[:, class_code], n_people, "proportion", (0.0, 1.0)
             )
@@ -971,14 +975,14 @@ def compute_bounds_by_count_score(
     n_predictions_by_class = confusion_counts.sum(axis=1)
     present_class_codes = np.flatnonzero(n_predictions_by_class)
     n_predictions_by_class = n_predictions_by_class[present_class_codes]
-    is_uniform_class = (
+    uniform_class_mask = (
         confusion_counts.max(axis=1)[present_class_codes] == n_predictions_by_class
     )
     has_one_predicted_class = (
         np.count_nonzero(confusion_counts.sum(axis=0)) == 1
         and len(present_class_codes) > 1
     )
-    if n_classes < 2 or not is_uniform_class.all() or has_one_predicted_class:
+    if n_classes < 2 or not uniform_class_mask.all() or has_one_predicted_class:
         return {}
     predicted_codes = confusion_counts.argmax(axis=1)[present_class_codes]
     n_people_by_class = [
@@ -1044,13 +1048,14 @@ def compute_auc_bounds(
     (low, high)
         The estimate twice if in each fold a model gives everybody the same values.
     """
-    fold_masks = [
+    fold_row_masks = [
         coded_predictions.fold_numbers == fold_number
         for fold_number in np.unique(coded_predictions.fold_numbers)
     ]
     ranking_scores = coded_predictions.ranking_scores
     if ranking_scores is None or not any(
-        np.ptp(ranking_scores[is_in_fold], axis=0).any() for is_in_fold in fold_masks
+        np.ptp(ranking_scores[fold_row_mask], axis=0).any()
+        for fold_row_mask in fold_row_masks
     ):
         return estimate, estimate
     class_probability_factors = []
@@ -1061,11 +1066,11 @@ def compute_auc_bounds(
     )
     for class_code in class_codes:
         n_pairs = 0
-        for is_in_fold in fold_masks:
-            is_class_row = coded_predictions.actual_codes[is_in_fold] == class_code
-            fold_person_codes = person_codes[is_in_fold]
-            n_class_people = len(set(fold_person_codes[is_class_row]))
-            n_other_people = len(set(fold_person_codes[~is_class_row]))
+        for fold_row_mask in fold_row_masks:
+            class_row_mask = coded_predictions.actual_codes[fold_row_mask] == class_code
+            fold_person_codes = person_codes[fold_row_mask]
+            n_class_people = len(set(fold_person_codes[class_row_mask]))
+            n_other_people = len(set(fold_person_codes[~class_row_mask]))
             n_pairs += min(n_class_people, n_other_people)
         class_probability_factors.append(
             TAIL_PROBABILITY ** (1 / max(n_pairs / n_repeats, 1))
@@ -1183,19 +1188,19 @@ def calibration_table(evaluation: Evaluation, model: str | None = None) -> pd.Da
             class_probabilities = prediction_table[probability_column_name].to_numpy(
                 float
             )
-            is_class_row = (prediction_table["truth"] == class_name).to_numpy()
+            class_row_mask = (prediction_table["truth"] == class_name).to_numpy()
             table_records.append(
                 {
                     "class": class_name,
                     "people": int(
-                        prediction_table["participant"][is_class_row].nunique()
+                        prediction_table["participant"][class_row_mask].nunique()
                     ),
                     "mean_probability": float(
                         np.average(class_probabilities, weights=row_weights)
                     ),
-                    "frequency": float(np.average(is_class_row, weights=row_weights)),
+                    "frequency": float(np.average(class_row_mask, weights=row_weights)),
                     **_make_calibration_record(
-                        class_probabilities, is_class_row, person_codes, row_weights
+                        class_probabilities, class_row_mask, person_codes, row_weights
                     ),
                 }
             )
@@ -1214,7 +1219,10 @@ def calibration_table(evaluation: Evaluation, model: str | None = None) -> pd.Da
 
 
 def _compute_calibration_p_values(
-    P: np.ndarray, y: np.ndarray, person_codes: np.ndarray, is_tested: np.ndarray
+    P: np.ndarray,
+    y: np.ndarray,
+    person_codes: np.ndarray,
+    tested_parameter_mask: np.ndarray,
 ) -> np.ndarray:
     """Return family-wise p-values of slope and intercept, shape (n_classes, 2).
 
@@ -1243,14 +1251,14 @@ def _compute_calibration_p_values(
             person_factors**2,
         )
     )
-    is_class = y[:, None] == np.arange(P.shape[1])
-    scores = np.einsum("ik,ikj->kj", is_class, score_factors)
-    is_tested = is_tested & (score_sds > 0)
+    actual_class_mask = y[:, None] == np.arange(P.shape[1])
+    scores = np.einsum("ik,ikj->kj", actual_class_mask, score_factors)
+    tested_parameter_mask = tested_parameter_mask & (score_sds > 0)
     z = np.divide(
         abs(scores - expected_scores),
         score_sds,
         out=np.zeros_like(scores),
-        where=is_tested,
+        where=tested_parameter_mask,
     )
     rng = np.random.default_rng(0)
     thresholds = person_probabilities.cumsum(axis=1)[:, :-1]
@@ -1265,10 +1273,10 @@ def _compute_calibration_p_values(
             abs(drawn_scores - expected_scores),
             score_sds,
             out=np.zeros_like(scores),
-            where=is_tested,
+            where=tested_parameter_mask,
         )
         n_larger += drawn_z.max() >= z
-    return np.where(is_tested, n_larger / (N_CALIBRATION_DRAWS + 1), np.nan)
+    return np.where(tested_parameter_mask, n_larger / (N_CALIBRATION_DRAWS + 1), np.nan)
 
 
 def compute_difference_and_interval(
@@ -1301,7 +1309,7 @@ def compute_difference_and_interval(
 
 def _make_calibration_record(
     class_probabilities: np.ndarray,
-    is_class_row: np.ndarray,
+    class_row_mask: np.ndarray,
     person_codes: np.ndarray,
     w: np.ndarray,
 ) -> dict[str, float]:
@@ -1312,7 +1320,7 @@ def _make_calibration_record(
     log_odds = np.log(clipped_probabilities) - np.log1p(-clipped_probabilities)
     unit_column = np.ones_like(log_odds)
     zero_offsets = np.zeros_like(log_odds)
-    y = is_class_row.astype(float)
+    y = class_row_mask.astype(float)
     line_coefficients, line_se = _fit_logistic_coefs_and_errors(
         np.column_stack([unit_column, log_odds]), zero_offsets, y, person_codes, w
     )

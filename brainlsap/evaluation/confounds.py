@@ -167,7 +167,7 @@ class Deconfounder(BaseEstimator):
             )
         for fold_number, (train_index, test_index) in enumerate(splits, start=1):
             train_table = table.iloc[train_index]
-            reference_table = train_table[self._flag_scans_to_learn_from(train_table)]
+            reference_table = train_table[self._make_reference_scan_mask(train_table)]
             n_people_by_site = (
                 reference_table["participant"].groupby(site_series).nunique()
             )
@@ -179,7 +179,7 @@ class Deconfounder(BaseEstimator):
                 fold_number, n_people_by_site, site_series.iloc[test_index]
             )
 
-    def _flag_scans_to_learn_from(self, scan_table: pd.DataFrame) -> np.ndarray:
+    def _make_reference_scan_mask(self, scan_table: pd.DataFrame) -> np.ndarray:
         """Return whether the steps are learned from a scan, by its label."""
         if self.reference_class is None:
             return np.ones(len(scan_table), dtype=bool)
@@ -196,7 +196,7 @@ class Deconfounder(BaseEstimator):
                 f"adjusted for. Name covariates with {option_text('regress_out')}, or "
                 f"a site with {option_text('harmonize')}."
             )
-        if not self._flag_scans_to_learn_from(scan_table).any():
+        if not self._make_reference_scan_mask(scan_table).any():
             raise ParameterError(
                 f"{setting_text} is not a class of the cohort; its classes are "
                 f"{', '.join(sorted(map(str, scan_table['label'].unique())))}."
@@ -205,7 +205,7 @@ class Deconfounder(BaseEstimator):
         for fold_number, (train_index, _) in enumerate(splits, start=1):
             train_scan_table = scan_table.iloc[train_index]
             reference_scan_table = train_scan_table[
-                self._flag_scans_to_learn_from(train_scan_table)
+                self._make_reference_scan_mask(train_scan_table)
             ]
             n_people = reference_scan_table["participant"].nunique()
             n_required_people = MIN_PER_SITE
@@ -300,10 +300,10 @@ class Deconfounder(BaseEstimator):
         feature_values = np.asarray(as_number_array(features), dtype=np.float64)
         feature_values = feature_values.reshape(len(features), -1)
         if self.reference_class is not None:
-            is_learned_from = self._flag_scans_to_learn_from(table)
+            reference_scan_mask = self._make_reference_scan_mask(table)
             feature_values, table = (
-                feature_values[is_learned_from],
-                table[is_learned_from],
+                feature_values[reference_scan_mask],
+                table[reference_scan_mask],
             )
         if self.harmonize:
             self.combat_ = self._learn_combat(feature_values, table)
@@ -345,7 +345,7 @@ class Deconfounder(BaseEstimator):
                 feature_values /= np.array(self.confounds_["deviation"])
         return feature_values.reshape(features.shape)
 
-    def flag_learned_site_scans(self, table: pd.DataFrame) -> np.ndarray:
+    def make_learned_site_mask(self, table: pd.DataFrame) -> np.ndarray:
         """Return of which scans the site can be harmonised; of all without ComBat."""
         if not self.harmonize:
             return np.ones(len(table), dtype=bool)
@@ -426,19 +426,19 @@ class Deconfounder(BaseEstimator):
         """Return ComBat's parameters for values (n_scans, n_values); set `sites_`."""
         site_label_array = self._make_site_labels(scan_table)
         site_names, n_scans_by_site = np.unique(site_label_array, return_counts=True)
-        is_large_site = n_scans_by_site >= MIN_PER_SITE
-        self.sites_ = [str(site_name) for site_name in site_names[is_large_site]]
+        large_site_mask = n_scans_by_site >= MIN_PER_SITE
+        self.sites_ = [str(site_name) for site_name in site_names[large_site_mask]]
         n_sites = len(self.sites_)
         site_indices = pd.Index(self.sites_).get_indexer(site_label_array)
-        has_learned_site = site_indices >= 0
+        learned_site_scan_mask = site_indices >= 0
         coding_by_covariate = learn_coding_by_covariate(
             self.preserved_covariates(scan_table), scan_table
         )
         covariate_design = build_covariate_design(coding_by_covariate, scan_table)[
-            has_learned_site
+            learned_site_scan_mask
         ]
-        feature_values = feature_values[has_learned_site]
-        site_dummies = np.eye(n_sites)[site_indices[has_learned_site]]
+        feature_values = feature_values[learned_site_scan_mask]
+        site_dummies = np.eye(n_sites)[site_indices[learned_site_scan_mask]]
         # values by site, each (n_sites, n_values)
         n_known_by_site = site_dummies.T @ ~np.isnan(feature_values)
         coefficients = fit_least_squares_slopes(
@@ -453,19 +453,19 @@ class Deconfounder(BaseEstimator):
         residuals = covariate_residuals - site_dummies @ (site_means - grand_means)
         sd = np.sqrt(np.nansum(residuals**2, axis=0) / n_scans_by_value)
         # Values that do not vary, or were measured at one site only, are not changed.
-        is_unchanged_value = sd <= 1e-10 * np.maximum(np.abs(grand_means), 1e-300)
-        is_unchanged_value |= (
+        unchanged_value_mask = sd <= 1e-10 * np.maximum(np.abs(grand_means), 1e-300)
+        unchanged_value_mask |= (
             (n_known_by_site >= MIN_PER_SITE).sum(axis=0) < 2
         ) | np.isnan(sd)
-        sd = np.where(is_unchanged_value, 1, sd)
-        z = np.where(is_unchanged_value, np.nan, covariate_residuals) / sd
+        sd = np.where(unchanged_value_mask, 1, sd)
+        z = np.where(unchanged_value_mask, np.nan, covariate_residuals) / sd
         site_shifts, site_variances = _estimate_site_shifts_and_variances(
             z, site_dummies
         )
         return {
             "design": coding_by_covariate,
-            "mean": np.where(is_unchanged_value, 0, grand_means),
-            "slope": np.where(is_unchanged_value, 0, covariate_slopes),
+            "mean": np.where(unchanged_value_mask, 0, grand_means),
+            "slope": np.where(unchanged_value_mask, 0, covariate_slopes),
             "deviation": sd,
             "gamma": site_shifts,
             "delta": site_variances,
@@ -477,20 +477,20 @@ class Deconfounder(BaseEstimator):
         """Return values as if they were from one site; unknown sites unchanged."""
         site_label_array = self._make_site_labels(scan_table)
         site_indices = pd.Index(self.sites_).get_indexer(site_label_array)
-        has_learned_site = site_indices >= 0
-        if not has_learned_site.all():
+        learned_site_scan_mask = site_indices >= 0
+        if not learned_site_scan_mask.all():
             unknown_sites_text = ", ".join(
-                sorted(set(site_label_array[~has_learned_site]))
+                sorted(set(site_label_array[~learned_site_scan_mask]))
             )
             warnings.warn(
-                f"{count_text((~has_learned_site).sum(), 'scan', 'come')} from sites "
-                f"that were not in training ({unknown_sites_text}). These scans were "
-                "not harmonised.",
+                f"{count_text((~learned_site_scan_mask).sum(), 'scan', 'come')} from "
+                f"sites that were not in training ({unknown_sites_text}). These scans "
+                "were not harmonised.",
                 stacklevel=3,
             )
         step_parameter_by_name = self.combat_ or {}
         covariate_design = build_covariate_design(
-            step_parameter_by_name["design"], scan_table[has_learned_site]
+            step_parameter_by_name["design"], scan_table[learned_site_scan_mask]
         )
         expected_values = np.array(
             step_parameter_by_name["mean"]
@@ -499,16 +499,16 @@ class Deconfounder(BaseEstimator):
         )
         value_sds = np.array(step_parameter_by_name["deviation"])
         site_shifts = np.array(step_parameter_by_name["gamma"])[
-            site_indices[has_learned_site]
+            site_indices[learned_site_scan_mask]
         ]
         site_variances = np.array(step_parameter_by_name["delta"])[
-            site_indices[has_learned_site]
+            site_indices[learned_site_scan_mask]
         ]
         z = (
-            feature_values[has_learned_site] - expected_values
+            feature_values[learned_site_scan_mask] - expected_values
         ) / value_sds - site_shifts
         harmonized_values = feature_values.copy()
-        harmonized_values[has_learned_site] = (
+        harmonized_values[learned_site_scan_mask] = (
             z / np.sqrt(site_variances) * value_sds + expected_values
         )
         return harmonized_values
@@ -618,8 +618,8 @@ def _compute_residual_sds(
     degrees_of_freedom = np.maximum(n_known_scans - design_matrix.shape[1], 1)
     residual_sds = np.sqrt(np.nansum(residuals**2, axis=0) / degrees_of_freedom)
     # The residuals of values that do not vary are rounding errors.
-    is_constant_value = residual_sds <= 1e-10 * np.nan_to_num(np.abs(coefficients[0]))
-    return np.where((n_known_scans == 0) | is_constant_value, 1.0, residual_sds)
+    constant_value_mask = residual_sds <= 1e-10 * np.nan_to_num(np.abs(coefficients[0]))
+    return np.where((n_known_scans == 0) | constant_value_mask, 1.0, residual_sds)
 
 
 def _list_covariate_column_names(scan_table: pd.DataFrame) -> list[str]:
@@ -714,8 +714,10 @@ def build_covariate_design(
         group_label_array = _spell_group_labels_as_trained(
             covariate_name, _make_group_labels(covariate_series), covariate_coding
         )
-        is_known_group = np.isin(group_label_array, list(covariate_coding))
-        unknown_group_names = sorted({*group_label_array[~is_known_group]} - {_UNKNOWN})
+        known_group_scan_mask = np.isin(group_label_array, list(covariate_coding))
+        unknown_group_names = sorted(
+            {*group_label_array[~known_group_scan_mask]} - {_UNKNOWN}
+        )
         if unknown_group_names:
             warnings.warn(
                 f"{covariate_name}: the values {', '.join(unknown_group_names)} did "
@@ -728,7 +730,7 @@ def build_covariate_design(
             dummy_column = (group_label_array == group_name) - covariate_coding[
                 group_name
             ]
-            design_columns.append(np.where(is_known_group, dummy_column, 0.0))
+            design_columns.append(np.where(known_group_scan_mask, dummy_column, 0.0))
     return (
         np.stack(design_columns, axis=1)
         if design_columns
@@ -915,17 +917,17 @@ def _check_coding(
     column_name: str, covariate_series: pd.Series, covariate_coding: CovariateCoding
 ) -> None:
     """Raise if new values are coded otherwise, for example 1 and 2 for F and M."""
-    is_numeric_value = pd.to_numeric(covariate_series, errors="coerce").notna()
+    numeric_value_mask = pd.to_numeric(covariate_series, errors="coerce").notna()
     if isinstance(covariate_coding, float):
         expected_values_text = "numbers"
-        is_differently_coded = ~is_numeric_value
+        conflicting_value_mask = ~numeric_value_mask
     else:
         group_number_series = pd.to_numeric(
             pd.Series(list(covariate_coding)), errors="coerce"
         )
         expected_values_text = " or ".join(covariate_coding)
-        is_differently_coded = is_numeric_value & group_number_series.isna().all()
-    if len(covariate_series) and is_differently_coded.all():
+        conflicting_value_mask = numeric_value_mask & group_number_series.isna().all()
+    if len(covariate_series) and conflicting_value_mask.all():
         raise ParameterError(
             f"the covariate {column_name!r} was {expected_values_text} in training; "
             f"got {str(covariate_series.iloc[0])!r}. Replace the new values by the "
@@ -942,13 +944,13 @@ def fit_least_squares_slopes(
     """
     coefficients = np.full((design_matrix.shape[1], feature_values.shape[1]), np.nan)
     # Solve once for all values that the same scans have.
-    for is_measured_row, column_indices in list_known_row_masks_and_columns(
+    for measured_row_mask, column_indices in list_known_row_masks_and_columns(
         feature_values
     ):
-        if is_measured_row.sum() >= min_scans:
-            value_block = feature_values[np.ix_(is_measured_row, column_indices)]
+        if measured_row_mask.sum() >= min_scans:
+            value_block = feature_values[np.ix_(measured_row_mask, column_indices)]
             coefficients[:, column_indices] = np.linalg.lstsq(
-                design_matrix[is_measured_row], value_block, rcond=None
+                design_matrix[measured_row_mask], value_block, rcond=None
             )[0]
     return coefficients
 
@@ -957,18 +959,18 @@ def list_known_row_masks_and_columns(
     value_matrix: np.ndarray,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return columns that the same rows have: a mask of these rows, and the columns."""
-    is_measured = ~np.isnan(value_matrix)
-    if is_measured.all():
+    measured_value_mask = ~np.isnan(value_matrix)
+    if measured_value_mask.all():
         return [
             (np.ones(len(value_matrix), dtype=bool), np.arange(value_matrix.shape[1]))
         ]
     row_pattern_matrix, pattern_indices = np.unique(
-        is_measured, axis=1, return_inverse=True
+        measured_value_mask, axis=1, return_inverse=True
     )
     pattern_indices = pattern_indices.reshape(-1)
     return [
-        (is_measured_row, np.flatnonzero(pattern_indices == pattern_index))
-        for pattern_index, is_measured_row in enumerate(row_pattern_matrix.T)
+        (measured_row_mask, np.flatnonzero(pattern_indices == pattern_index))
+        for pattern_index, measured_row_mask in enumerate(row_pattern_matrix.T)
     ]
 
 
@@ -986,10 +988,10 @@ def _estimate_site_shifts_and_variances(
         site_z = z[site_dummies[:, site_index] > 0]
         n_known_scans = (~np.isnan(site_z)).sum(axis=0)
         estimable_value_indices = np.flatnonzero(n_known_scans >= MIN_PER_SITE)
-        is_varying_value = (
+        varying_value_mask = (
             np.nanvar(site_z[:, estimable_value_indices], axis=0, ddof=1) > 0
         )
-        estimable_value_indices = estimable_value_indices[is_varying_value]
+        estimable_value_indices = estimable_value_indices[varying_value_mask]
         if len(estimable_value_indices):
             gamma_row, delta_row = _shrink_site_shift_and_variance(
                 site_z[:, estimable_value_indices]

@@ -264,9 +264,9 @@ def connectome_gain(
     deconfounder = clone(deconfounder) if deconfounder is not None else Deconfounder()
     features = deconfounder.fit_transform(cohort.features, cohort.table)
     signals = InputScaler.learn(features).apply(features)
-    is_measured_region = ~np.isnan(features).all(axis=(0, 2))
+    measured_region_mask = ~np.isnan(features).all(axis=(0, 2))
     person_rows, averaging_matrix = _make_person_rows_and_averager(
-        cohort, signals, is_measured_region
+        cohort, signals, measured_region_mask
     )
     n_people_of_rarest_class = np.bincount(person_rows.class_codes).min()
     if n_people_of_rarest_class < MIN_PEOPLE_OF_CLASS:
@@ -284,7 +284,7 @@ def connectome_gain(
     for connectome_name, diffused_signals in _iter_diffused_signals(
         cohort,
         signals,
-        is_measured_region,
+        measured_region_mask,
         _learn_preparation(cohort, features, model),
         n_draws,
         np.random.default_rng(random_state),
@@ -314,7 +314,7 @@ def _learn_preparation(
 
 
 def _make_person_rows_and_averager(
-    cohort: Cohort, signals: np.ndarray, is_measured_region: np.ndarray
+    cohort: Cohort, signals: np.ndarray, measured_region_mask: np.ndarray
 ) -> tuple[_PersonRows, sparse.csr_array]:
     """Return the rows, and the matrix (n_rows, n_scans) that averages scans to rows."""
     from brainlsap.model.evidence import class_targets
@@ -341,7 +341,7 @@ def _make_person_rows_and_averager(
     row_person_codes, row_class_codes = row_code_pairs.T
     person_rows = _PersonRows(
         region_values=averaging_matrix @ signals.reshape(len(signals), -1),
-        feature_means=averaging_matrix @ signals[:, is_measured_region].mean(axis=1),
+        feature_means=averaging_matrix @ signals[:, measured_region_mask].mean(axis=1),
         targets=class_targets(row_class_codes, bool(cohort.classes_ordered)),
         class_codes=row_class_codes,
         person_codes=row_person_codes,
@@ -353,7 +353,7 @@ def _make_person_rows_and_averager(
 def _iter_diffused_signals(
     cohort: Cohort,
     signals: np.ndarray,
-    is_measured_region: np.ndarray,
+    measured_region_mask: np.ndarray,
     connectome_preparation: "Preparation",
     n_draws: int,
     rng: np.random.Generator,
@@ -377,8 +377,8 @@ def _iter_diffused_signals(
     region_orders = [np.arange(n_rois)]
     for _ in range(n_draws):
         region_order = np.arange(n_rois)
-        region_order[is_measured_region] = rng.permutation(
-            region_order[is_measured_region]
+        region_order[measured_region_mask] = rng.permutation(
+            region_order[measured_region_mask]
         )
         region_orders.append(region_order)
     n_pairs = n_rois * (n_rois - 1) // 2
@@ -491,9 +491,9 @@ def _diffuse_signals(
         for draw_index, receiver_index_arrays in enumerate(receiver_arrays_of_draws):
             for _ in receiver_index_arrays:
                 receiver_indices, diffused_batch = next(receiver_iterator)
-                is_donor_scan = receiver_indices >= 0
-                exchanged_signals[draw_index][:, receiver_indices[is_donor_scan]] = (
-                    diffused_batch[:, is_donor_scan]
+                donor_scan_mask = receiver_indices >= 0
+                exchanged_signals[draw_index][:, receiver_indices[donor_scan_mask]] = (
+                    diffused_batch[:, donor_scan_mask]
                 )
         for draw_index, pair_order in enumerate(pair_orders):
             rewired_connectomes = rewire_connectomes(batch_connectomes, pair_order)
@@ -559,12 +559,12 @@ def draw_donor_indices(groups: np.ndarray, rng: np.random.Generator) -> np.ndarr
         donor_indices[receiver_indices] = np.resize(
             scan_index_arrays[donor_person_index], len(receiver_indices)
         )
-    is_self_exchange = groups[donor_indices] == groups
-    if is_self_exchange.any():
+    self_exchange_scan_mask = groups[donor_indices] == groups
+    if self_exchange_scan_mask.any():
         raise CohortError(
             "the control with exchanged connectomes needs at least two participants; "
-            f"{count_text(len({*groups[is_self_exchange]}), 'participant')} would keep "
-            "the own connectome. Add participants."
+            f"{count_text(len({*groups[self_exchange_scan_mask]}), 'participant')} "
+            "would keep the own connectome. Add participants."
         )
     return donor_indices
 
@@ -598,14 +598,14 @@ def _apply_heat_kernel(connectomes: np.ndarray, signals: np.ndarray) -> np.ndarr
     from brainlsap.model.evidence import add_polynomials
 
     node_strengths = connectomes.sum(axis=2)
-    is_linked = node_strengths > 0
-    root_strengths = np.sqrt(np.where(is_linked, node_strengths, np.inf))
+    linked_region_mask = node_strengths > 0
+    root_strengths = np.sqrt(np.where(linked_region_mask, node_strengths, np.inf))
     shifted_laplacian = (
         -connectomes / root_strengths[:, :, None] / root_strengths[:, None, :]
     )
     # A region without a link keeps its value.
     diagonal_indices = np.arange(connectomes.shape[1])
-    shifted_laplacian[:, diagonal_indices, diagonal_indices] -= ~is_linked
+    shifted_laplacian[:, diagonal_indices, diagonal_indices] -= ~linked_region_mask
     diffused_signals = np.zeros((len(_SCALES), *signals.shape), dtype=np.float32)
     add_polynomials(
         diffused_signals, shifted_laplacian, signals, _compute_heat_coefficients()
@@ -886,11 +886,11 @@ class _OwnValueModel:
         self.dof = n_people - np.linalg.matrix_rank(self.F)
         P, S, Qt = np.linalg.svd(self.X, full_matrices=False)
         min_singular_value = 1e-6 * S.max(initial=1e-300)
-        is_nonzero_singular_value = min_singular_value < S
+        nonzero_singular_value_mask = min_singular_value < S
         self.P, self.S, self.Q = (
-            P[:, is_nonzero_singular_value],
-            S[is_nonzero_singular_value],
-            Qt[is_nonzero_singular_value].T,
+            P[:, nonzero_singular_value_mask],
+            S[nonzero_singular_value_mask],
+            Qt[nonzero_singular_value_mask].T,
         )
         self.Pt = self.P.T @ self.t
         self.XtX, self.Xtt = self.X.T @ self.X, self.X.T @ self.t
@@ -968,11 +968,11 @@ class _OwnValueModel:
         RtX = HtX - slopes[:, None] * self.XtX
         RtR = HtH - HtX * slopes - slopes[:, None] * RtX.T
         Rtt = Htt - slopes[:, None] * self.Xtt
-        is_explained_column = np.diag(RtR) <= _MIN_RESIDUAL**2 * np.diag(HtH)
-        RtR[is_explained_column] = 0.0
-        RtR[:, is_explained_column] = 0.0
-        RtX[is_explained_column] = 0.0
-        Rtt[is_explained_column] = 0.0
+        explained_column_mask = np.diag(RtR) <= _MIN_RESIDUAL**2 * np.diag(HtH)
+        RtR[explained_column_mask] = 0.0
+        RtR[:, explained_column_mask] = 0.0
+        RtX[explained_column_mask] = 0.0
+        Rtt[explained_column_mask] = 0.0
         return _ResidualProducts(RtR, RtX, Rtt, slopes, columns_on_F)
 
     def fit_scale_solution(self, product_matrix: np.ndarray) -> _ScaleSolution:

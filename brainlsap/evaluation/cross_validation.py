@@ -203,9 +203,9 @@ def cross_validate_with_calls(
     ]
     audit_table = audit(cohort, splits, removed_covariate_names, reference_class)
     # Sharing people was allowed, or check_splits had raised.
-    is_shared_person_row = audit_table["check"] == CheckKey.PERSON_IN_TWO_FOLDS
-    is_leak_row = (audit_table["severity"] == "error") & ~is_shared_person_row
-    for leak_check_key in audit_table["check"][is_leak_row].unique():
+    shared_person_row_mask = audit_table["check"] == CheckKey.PERSON_IN_TWO_FOLDS
+    leak_row_mask = (audit_table["severity"] == "error") & ~shared_person_row_mask
+    for leak_check_key in audit_table["check"][leak_row_mask].unique():
         leak_title = check_title(leak_check_key)
         message = (
             f"the audit found data leakage: {leak_title}. The table evaluation.audit "

@@ -385,8 +385,8 @@ def make_error_table_without_folds(cohort: Cohort) -> pd.DataFrame:
 
 def mark_copies_in_audit_table(audit_table: pd.DataFrame) -> pd.DataFrame:
     """Return an audit in which all duplicate scans are errors, from the gravest."""
-    is_copy_row = audit_table["check"] == CheckKey.DUPLICATE_SCANS
-    severity_series = audit_table["severity"].mask(is_copy_row, "error")
+    copy_row_mask = audit_table["check"] == CheckKey.DUPLICATE_SCANS
+    severity_series = audit_table["severity"].mask(copy_row_mask, "error")
     severity_rank_series = severity_series.map(SEVERITIES.index)
     return audit_table.assign(severity=severity_series).iloc[
         severity_rank_series.argsort(kind="stable")
@@ -463,12 +463,12 @@ def _list_shared_value_sets(
     covariate_series: pd.Series, splits: Sequence[Split]
 ) -> list[set[Any]]:
     """Return the values that training and test share, of each fold that shares any."""
-    is_known_value = covariate_series.notna().to_numpy()
+    known_value_mask = covariate_series.notna().to_numpy()
     scan_values = covariate_series.to_numpy(dtype=object)
     shared_value_sets = []
     for train_index, test_index in splits:
-        known_train_index = np.asarray(train_index)[is_known_value[train_index]]
-        known_test_index = np.asarray(test_index)[is_known_value[test_index]]
+        known_train_index = np.asarray(train_index)[known_value_mask[train_index]]
+        known_test_index = np.asarray(test_index)[known_value_mask[test_index]]
         train_values = set(scan_values[known_train_index])
         shared_values = train_values & set(scan_values[known_test_index])
         if shared_values:
@@ -533,11 +533,11 @@ def _iter_duplicate_findings(
                 (first_index, second_index)
                 for first_index, second_index in scan_index_pairs
             }
-        is_same_person_pair = np.equal(*cohort.groups[scan_index_pairs].T)
+        same_person_pair_mask = np.equal(*cohort.groups[scan_index_pairs].T)
         yield from _iter_copied_visit_findings(
-            cohort, data_title, value_matrix, scan_index_pairs[is_same_person_pair]
+            cohort, data_title, value_matrix, scan_index_pairs[same_person_pair_mask]
         )
-        two_people_index_pairs = scan_index_pairs[~is_same_person_pair]
+        two_people_index_pairs = scan_index_pairs[~same_person_pair_mask]
         if len(two_people_index_pairs) > MAX_LISTED_PAIRS:
             pairs_text = count_text(len(two_people_index_pairs), "pair")
             yield _make_finding(
@@ -637,12 +637,12 @@ def _list_feature_blocks(cohort: Cohort) -> list[ScanBlock]:
     region_sides = cohort.atlas.regions["hemisphere"].to_numpy()
     for feature_index, feature_name in enumerate(cohort.feature_names):
         for side_letter, side_title in (("L", "left"), ("R", "right")):
-            is_side_region = cohort.atlas.cortex & (region_sides == side_letter)
+            side_region_mask = cohort.atlas.cortex & (region_sides == side_letter)
             scan_blocks.append(
                 ScanBlock(
                     BlockKind.HEMISPHERE,
                     f"{feature_name} in the {side_title} hemisphere",
-                    cohort.features[:, is_side_region, feature_index],
+                    cohort.features[:, side_region_mask, feature_index],
                 )
             )
     return scan_blocks
@@ -653,8 +653,8 @@ def _find_identical_index_pairs(value_matrix: np.ndarray) -> np.ndarray:
 
     Values that all scans have in common do not count.
     """
-    is_shared_column = (value_matrix == value_matrix[0]).all(axis=0)
-    varying_value_matrix = value_matrix[:, ~is_shared_column]
+    constant_column_mask = (value_matrix == value_matrix[0]).all(axis=0)
+    varying_value_matrix = value_matrix[:, ~constant_column_mask]
     n_measured_by_row = (~np.isnan(varying_value_matrix)).sum(axis=1)
     row_indices_by_bytes = defaultdict[bytes, list[int]](list)
     for row_index in np.flatnonzero(n_measured_by_row >= MIN_DISTANCE_VALUES).tolist():
@@ -673,12 +673,12 @@ def _find_similar_index_pairs(
     value_matrix: np.ndarray, *, is_connectome: bool
 ) -> np.ndarray:
     """Return pairs (n_pairs, 2) of rows of values that are (nearly) the same."""
-    is_measured_row = np.zeros(len(value_matrix), dtype=bool)
+    measured_row_mask = np.zeros(len(value_matrix), dtype=bool)
     n_nonzero_by_column = np.zeros(value_matrix.shape[1], dtype=np.int64)
     for row_slice in _iter_row_slices(len(value_matrix)):
-        is_measured_row[row_slice] = ~np.isnan(value_matrix[row_slice]).all(axis=1)
+        measured_row_mask[row_slice] = ~np.isnan(value_matrix[row_slice]).all(axis=1)
         n_nonzero_by_column += np.count_nonzero(value_matrix[row_slice], axis=0)
-    measured_row_indices = np.flatnonzero(is_measured_row)
+    measured_row_indices = np.flatnonzero(measured_row_mask)
     # Take the values that most scans have.
     densest_column_indices = np.argsort(-n_nonzero_by_column, kind="stable")[
         :MAX_DISTANCE_VALUES
@@ -696,16 +696,16 @@ def _find_similar_index_pairs(
     n_values = z.shape[1]
     if n_values < 2:
         return np.empty((0, 2), dtype=np.int64)
-    is_far_row = _flag_far_rows(z)
+    far_row_mask = _make_far_row_mask(z)
     # A scan in another unit would stretch the scale, and all others would be alike.
-    z = StandardScaler().fit(z[~is_far_row]).transform(z)
+    z = StandardScaler().fit(z[~far_row_mask]).transform(z)
     # Two unrelated standardised scans have an expected squared distance of 2 n_values.
     max_squared_distance = 1e-20
     if n_values >= MIN_DISTANCE_VALUES:
         max_squared_distance = MAX_RELATIVE_DISTANCE * 2 * n_values
     near_index_pairs = find_near_index_pairs(z, max_squared_distance)
     # The scale of others does not hold for these scans, of which only copies are found.
-    is_copied_pair = np.array(
+    copied_pair_mask = np.array(
         [
             np.array_equal(z[first_index], z[second_index])
             for first_index, second_index in near_index_pairs
@@ -713,19 +713,20 @@ def _find_similar_index_pairs(
         dtype=bool,
     )
     near_index_pairs = near_index_pairs[
-        is_copied_pair | ~is_far_row[near_index_pairs].any(axis=1)
+        copied_pair_mask | ~far_row_mask[near_index_pairs].any(axis=1)
     ]
     return measured_row_indices[near_index_pairs]
 
 
-def _flag_far_rows(value_matrix: np.ndarray) -> np.ndarray:
+def _make_far_row_mask(value_matrix: np.ndarray) -> np.ndarray:
     """Return whether rows are far from the median row in most of the columns."""
     absolute_deviations = np.abs(compute_robust_deviations(value_matrix))
-    is_varying_column = np.median(absolute_deviations, axis=0) > 0
-    if len(value_matrix) < MIN_SCANS or not is_varying_column.any():
+    varying_column_mask = np.median(absolute_deviations, axis=0) > 0
+    if len(value_matrix) < MIN_SCANS or not varying_column_mask.any():
         return np.zeros(len(value_matrix), dtype=bool)
     return (
-        np.median(absolute_deviations[:, is_varying_column], axis=1) > MAX_ROW_DEVIATION
+        np.median(absolute_deviations[:, varying_column_mask], axis=1)
+        > MAX_ROW_DEVIATION
     )
 
 
@@ -776,8 +777,8 @@ def find_near_index_pairs(z: np.ndarray, max_squared_distance: float) -> np.ndar
         for start_index in range(0, len(candidate_pairs), N_ROWS_AT_ONCE):
             pair_block = candidate_pairs[start_index : start_index + N_ROWS_AT_ONCE]
             row_differences = z[pair_block[:, 0]] - z[pair_block[:, 1]]
-            is_near_pair = (row_differences**2).sum(axis=1) <= max_squared_distance
-            pair_arrays.append(pair_block[is_near_pair])
+            near_pair_mask = (row_differences**2).sum(axis=1) <= max_squared_distance
+            pair_arrays.append(pair_block[near_pair_mask])
     return np.concatenate(pair_arrays)
 
 
@@ -862,10 +863,10 @@ def compute_class_eta_squared(
         # One sum of everything is NaN where a value is: a mask of all takes longer.
         has_missing_values = bool(np.isnan(block_matrix.sum()))
         if has_missing_values:
-            is_known = ~np.isnan(block_matrix)
-            block_matrix[~is_known] = 0.0
-            block_column_counts = is_known.sum(axis=0)
-            class_value_counts += class_indicator_matrix @ is_known
+            known_value_mask = ~np.isnan(block_matrix)
+            block_matrix[~known_value_mask] = 0.0
+            block_column_counts = known_value_mask.sum(axis=0)
+            class_value_counts += class_indicator_matrix @ known_value_mask
         else:
             block_column_counts = np.full(sums_shape[1], len(block_matrix))
             class_value_counts += class_indicator_matrix.sum(axis=1, keepdims=True)
@@ -875,7 +876,7 @@ def compute_class_eta_squared(
             )
         block_matrix -= column_offsets
         if has_missing_values:
-            block_matrix[~is_known] = 0.0
+            block_matrix[~known_value_mask] = 0.0
         class_sums += class_indicator_matrix @ block_matrix
         class_square_sums += class_indicator_matrix @ np.square(
             block_matrix, out=block_matrix
@@ -894,14 +895,14 @@ def compute_class_eta_squared(
     raw_square_sums = class_square_sums.sum(axis=0) + column_offsets * (
         2 * column_sums + n_known_by_column * column_offsets
     )
-    is_filled_column = (class_value_counts >= MIN_CLASS_SCANS).all(axis=0)
-    is_explainable_column = is_filled_column & (
+    filled_column_mask = (class_value_counts >= MIN_CLASS_SCANS).all(axis=0)
+    explainable_column_mask = filled_column_mask & (
         total_square_sums > 1e-20 * raw_square_sums
     )
     explained_shares = 1 - within_square_sums / np.where(
-        is_explainable_column, total_square_sums, 1.0
+        explainable_column_mask, total_square_sums, 1.0
     )
-    return np.where(is_explainable_column, explained_shares, 0.0)
+    return np.where(explainable_column_mask, explained_shares, 0.0)
 
 
 def _iter_scale_findings(
@@ -1026,17 +1027,17 @@ def _iter_tested_columns(cohort: Cohort) -> Iterator[TestedColumn]:
         yield TestedColumn(
             f"missing {column_name}", covariate_series.isna(), covariate_name=""
         )
-    is_missing_value = np.isnan(cohort.features).reshape(cohort.n_scans, -1)
-    is_missing_value = is_missing_value[
-        :, is_missing_value.any(axis=0) & ~is_missing_value.all(axis=0)
+    missing_value_mask = np.isnan(cohort.features).reshape(cohort.n_scans, -1)
+    missing_value_mask = missing_value_mask[
+        :, missing_value_mask.any(axis=0) & ~missing_value_mask.all(axis=0)
     ]
-    n_missing_by_scan = pd.Series(is_missing_value.sum(axis=1))
+    n_missing_by_scan = pd.Series(missing_value_mask.sum(axis=1))
     yield TestedColumn(
         "the number of missing values", n_missing_by_scan, covariate_name=""
     )
-    pattern_codes = np.unique(is_missing_value, axis=0, return_inverse=True)[1].reshape(
-        -1
-    )
+    pattern_codes = np.unique(missing_value_mask, axis=0, return_inverse=True)[
+        1
+    ].reshape(-1)
     pattern_series = pd.Series(pattern_codes.astype(str))
     yield TestedColumn("which values are missing", pattern_series, covariate_name="")
 
@@ -1098,14 +1099,14 @@ def _iter_outside_reference_findings(
 ) -> Iterator[AuditFinding]:
     """Report people whose covariates lie outside the range of the reference class."""
     people_table = cohort.table.drop_duplicates("participant")
-    is_reference_person = people_table["label"].astype(str) == reference_class_name
+    reference_person_mask = people_table["label"].astype(str) == reference_class_name
     for column_name in sorted(adjusted_column_names):
         if is_categorical_covariate(column_name, people_table[column_name]):
             continue
         number_by_person = pd.to_numeric(people_table[column_name], errors="coerce")
         reference_minimum, reference_maximum = (
-            number_by_person[is_reference_person].min(),
-            number_by_person[is_reference_person].max(),
+            number_by_person[reference_person_mask].min(),
+            number_by_person[reference_person_mask].max(),
         )
         n_people_outside = int(
             (
@@ -1197,13 +1198,13 @@ def _majority_accuracy(fold_bin_class_counts: np.ndarray) -> float:
     train_class_shares = np.round(
         train_bin_class_counts / np.maximum(train_class_totals, 1), 12
     )
-    is_predicted_class = train_class_shares == train_class_shares.max(
+    predicted_class_mask = train_class_shares == train_class_shares.max(
         axis=2, keepdims=True
     )
     # Tied classes share the prediction, so that an uninformative column is at chance.
-    n_tied_classes = is_predicted_class.sum(axis=2, keepdims=True)
+    n_tied_classes = predicted_class_mask.sum(axis=2, keepdims=True)
     n_correct_by_class = (
-        fold_bin_class_counts * is_predicted_class / n_tied_classes
+        fold_bin_class_counts * predicted_class_mask / n_tied_classes
     ).sum(axis=(0, 1))
     return float((n_correct_by_class / bin_class_counts.sum(axis=0)).mean())
 

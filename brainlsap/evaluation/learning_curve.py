@@ -220,8 +220,8 @@ def reduce_training_splits(
                 MIN_TRAINING_PEOPLE, int(np.ceil(share * len(class_person_ids)))
             )
             subset_person_ids += list(class_person_ids[:n_subset_people])
-        is_in_subset = np.isin(scan_person_ids[train_indices], subset_person_ids)
-        reduced_splits.append((train_indices[is_in_subset], np.asarray(test_index)))
+        subset_scan_mask = np.isin(scan_person_ids[train_indices], subset_person_ids)
+        reduced_splits.append((train_indices[subset_scan_mask], np.asarray(test_index)))
     return reduced_splits
 
 

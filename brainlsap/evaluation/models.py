@@ -121,30 +121,32 @@ def read_global_means(
         unpack_connectomes_and_features(as_number_array(X))[1], dtype=np.float64
     )
     n_rois = features.shape[1]
-    is_subcortex_region = np.zeros(n_rois, dtype=bool)
+    subcortex_region_mask = np.zeros(n_rois, dtype=bool)
     if structures is not None:
-        is_subcortex_region = np.asarray(structures) == "subcortex"
+        subcortex_region_mask = np.asarray(structures) == "subcortex"
     side_letters = (
         np.full(n_rois, "M") if hemispheres is None else np.asarray(hemispheres)
     )
-    if not len(is_subcortex_region) == len(side_letters) == n_rois:
+    if not len(subcortex_region_mask) == len(side_letters) == n_rois:
         raise ParameterError(
             f"hemispheres and structures must have {n_rois} entries, one for each "
-            f"region; got {len(side_letters)} and {len(is_subcortex_region)} entries."
+            f"region; got {len(side_letters)} and {len(subcortex_region_mask)} entries."
         )
-    is_measured_value = ~np.isnan(features)
-    zero_filled_features = np.where(is_measured_value, features, 0.0)
+    measured_value_mask = ~np.isnan(features)
+    zero_filled_features = np.where(measured_value_mask, features, 0.0)
     column_blocks = []
-    for is_structure_region in (~is_subcortex_region, is_subcortex_region):
-        for is_side_region in (
+    for structure_region_mask in (~subcortex_region_mask, subcortex_region_mask):
+        for side_region_mask in (
             np.full(n_rois, True),
             side_letters == "L",
             side_letters == "R",
         ):
-            is_group_region = is_structure_region & is_side_region
-            if is_group_region.any():
-                n_measured_by_scan = is_measured_value[:, is_group_region].sum(axis=1)
-                group_totals = zero_filled_features[:, is_group_region].sum(axis=1)
+            group_region_mask = structure_region_mask & side_region_mask
+            if group_region_mask.any():
+                n_measured_by_scan = measured_value_mask[:, group_region_mask].sum(
+                    axis=1
+                )
+                group_totals = zero_filled_features[:, group_region_mask].sum(axis=1)
                 group_totals = np.where(n_measured_by_scan > 0, group_totals, np.nan)
                 column_blocks += [
                     group_totals / np.maximum(n_measured_by_scan, 1),
@@ -155,11 +157,11 @@ def read_global_means(
 
 def compute_input_f_values(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return F of the difference between classes in every input; 0 if constant."""
-    is_varying_input = np.ptp(X, axis=0) > 0
+    varying_input_mask = np.ptp(X, axis=0) > 0
     F = np.zeros(X.shape[1])
-    if is_varying_input.any():
+    if varying_input_mask.any():
         with np.errstate(divide="ignore"):  # classes may not vary within
-            F[is_varying_input], _ = f_classif(X[:, is_varying_input], y)
+            F[varying_input_mask], _ = f_classif(X[:, varying_input_mask], y)
     return F
 
 
@@ -465,10 +467,10 @@ def _decompose_gram_matrix(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         eigenvalues, V = np.linalg.eigh(X.T @ X)
         return np.maximum(eigenvalues, 0.0), V
     eigenvalues, left_eigenvectors = np.linalg.eigh(X @ X.T)
-    is_positive_eigenvalue = eigenvalues > 1e-12 * max(eigenvalues[-1], 1e-300)
-    eigenvalues = eigenvalues[is_positive_eigenvalue]
+    positive_eigenvalue_mask = eigenvalues > 1e-12 * max(eigenvalues[-1], 1e-300)
+    eigenvalues = eigenvalues[positive_eigenvalue_mask]
     return eigenvalues, X.T @ (
-        left_eigenvectors[:, is_positive_eigenvalue] / np.sqrt(eigenvalues)
+        left_eigenvectors[:, positive_eigenvalue_mask] / np.sqrt(eigenvalues)
     )
 
 

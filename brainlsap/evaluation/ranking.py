@@ -139,15 +139,15 @@ def rank_regions(
 @lru_cache(maxsize=8)  # hashed by identity; tables, figures and texts use it
 def _make_scale_ranking_table(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
     """Return the ranking by the learned scales of a model; only to be read."""
-    is_measured_region = np.asarray(evaluation.cohort.measured, dtype=bool)
+    measured_region_mask = np.asarray(evaluation.cohort.measured, dtype=bool)
     model_scales = _get_model_scales(evaluation, model_name)
     relative_scales = _compute_relative_scales(
-        model_scales.final_scales, is_measured_region
+        model_scales.final_scales, measured_region_mask
     )
     fit_relative_scales = relative_scales
     if len(model_scales.final_scales_of_starts):
         fit_relative_scales = _compute_relative_scales(
-            model_scales.final_scales_of_starts, is_measured_region
+            model_scales.final_scales_of_starts, measured_region_mask
         )
     percentile_pair = (
         (2.5, 97.5) if len(fit_relative_scales) >= FEWEST_FITS else (0, 100)
@@ -156,11 +156,11 @@ def _make_scale_ranking_table(evaluation: Evaluation, model_name: str) -> pd.Dat
     ranking_table = pd.DataFrame({"region": list(evaluation.cohort.region_names)})
     ranking_table.insert(0, "model", model_name)
     ranking_table["rank"] = _rank_within_fits(
-        mean_relative_scales[None], is_measured_region
+        mean_relative_scales[None], measured_region_mask
     )[0]
     ranking_table["relative_scale"] = mean_relative_scales
     ranking_table["scale"] = np.median(model_scales.final_scales, axis=0)
-    fit_ranks = _rank_within_fits(fit_relative_scales, is_measured_region)
+    fit_ranks = _rank_within_fits(fit_relative_scales, measured_region_mask)
     for statistic_name, fit_value_matrix in (
         ("relative", fit_relative_scales),
         ("rank", fit_ranks),
@@ -173,12 +173,12 @@ def _make_scale_ranking_table(evaluation: Evaluation, model_name: str) -> pd.Dat
     ranking_table["moved"] = np.nan
     if len(model_scales.initial_scales):
         scale_changes = np.abs(model_scales.final_scales - model_scales.initial_scales)
-        is_moved_scale = (
+        moved_scale_mask = (
             scale_changes > MIN_RELATIVE_CHANGE * model_scales.initial_scales
         )
-        ranking_table["moved"] = is_moved_scale.mean(axis=0)
-    ranking_table.loc[~is_measured_region, ranking_table.columns[2:]] = np.nan
-    ranking_table["measured"] = is_measured_region
+        ranking_table["moved"] = moved_scale_mask.mean(axis=0)
+    ranking_table.loc[~measured_region_mask, ranking_table.columns[2:]] = np.nan
+    ranking_table["measured"] = measured_region_mask
     add_planted_regions(ranking_table, evaluation.cohort)
     return ranking_table
 
@@ -381,25 +381,27 @@ def fit_scale_table_and_half_correlations(
     scan_indices = np.arange(cohort.n_scans)
     X = PackedScans(cohort.connectomes, features, scan_indices, keeps_terms=True)
     ridge_classifier.fit(X, cohort.y, groups=cohort.groups)
-    is_measured_region = cohort.measured.any(axis=(0, 2))
+    measured_region_mask = cohort.measured.any(axis=(0, 2))
     person_codes = pd.factorize(cohort.groups)[0]
     half_correlations = []
     for division_number in range(n_halves):
         rng = np.random.default_rng([random_state, division_number])
-        is_in_first_half = _draw_first_half_mask(cohort, rng)[person_codes]
+        first_half_scan_mask = _draw_first_half_mask(cohort, rng)[person_codes]
         half_scale_maps = []
-        for is_half_scan in (is_in_first_half, ~is_in_first_half):
+        for half_scan_mask in (first_half_scan_mask, ~first_half_scan_mask):
             region_scales = ridge_classifier.refit_scales(
-                X, cohort.y, cohort.groups, is_half_scan
+                X, cohort.y, cohort.groups, half_scan_mask
             )
-            half_scale_maps.append(np.where(is_measured_region, region_scales, np.nan))
+            half_scale_maps.append(
+                np.where(measured_region_mask, region_scales, np.nan)
+            )
         half_correlations.append(_correlate_maps(*half_scale_maps))
     scale_bound_matrix = np.column_stack(
         [ridge_classifier.scales_, ridge_classifier.scales_interval_]
     )
     # Rounding may exceed the largest scale.
     scale_bound_matrix = scale_bound_matrix.clip(max=ridge_classifier.max_scale)
-    scale_bound_matrix[~is_measured_region] = np.nan
+    scale_bound_matrix[~measured_region_mask] = np.nan
     scale_table = pd.DataFrame(
         scale_bound_matrix, columns=["fit_scale", "fit_low", "fit_high"]
     )
@@ -482,15 +484,15 @@ def list_half_correlations_by_statistic(
     correlations_by_statistic: dict[str, list[float]] = {"effect": [], "contrast": []}
     for division_number in division_numbers:
         rng = np.random.default_rng([random_state, division_number])
-        is_in_first_half = _draw_first_half_mask(cohort, rng)
+        first_half_person_mask = _draw_first_half_mask(cohort, rng)
         statistic_maps_of_halves = [
             _compute_effects_and_contrasts(
                 region_test_values.select_rows(
-                    is_half_person[region_test_values.person_codes]
+                    half_person_mask[region_test_values.person_codes]
                 ),
                 rng,
             )
-            for is_half_person in (is_in_first_half, ~is_in_first_half)
+            for half_person_mask in (first_half_person_mask, ~first_half_person_mask)
         ]
         for statistic_name, first_map, second_map in zip(
             correlations_by_statistic, *statistic_maps_of_halves, strict=True
@@ -538,10 +540,10 @@ def _draw_first_half_mask(cohort: Cohort, rng: np.random.Generator) -> np.ndarra
     """Return whether people are in the first half; each class is divided evenly."""
     label_by_person = cohort.table.groupby("participant", sort=False)["label"].first()
     shuffled_label_series = label_by_person.iloc[rng.permutation(len(label_by_person))]
-    is_in_first_half = (
+    first_half_person_mask = (
         shuffled_label_series.groupby(shuffled_label_series).cumcount() % 2 == 0
     )
-    return is_in_first_half.loc[label_by_person.index].to_numpy()
+    return first_half_person_mask.loc[label_by_person.index].to_numpy()
 
 
 def _compute_effects_and_contrasts(
@@ -619,8 +621,10 @@ def region_importance(
     )
 
     def compute_accuracy() -> float:
-        is_correct = model.predict(permuted_X).astype(str) == class_labels
-        class_recalls = np.bincount(class_codes, weights=is_correct) / class_sizes
+        correct_scan_mask = model.predict(permuted_X).astype(str) == class_labels
+        class_recalls = (
+            np.bincount(class_codes, weights=correct_scan_mask) / class_sizes
+        )
         return float(class_recalls.mean())
 
     full_accuracy = compute_accuracy()
@@ -719,8 +723,8 @@ def confound_table(ranking: pd.DataFrame, properties: pd.DataFrame) -> pd.DataFr
     column_names = ["property", "n_regions", "spearman", "p_holm"]
     correlation_table = pd.DataFrame(correlation_records, columns=column_names)
     correlation_table["p_holm"] = adjust_p_values(correlation_table["p_holm"])
-    is_strong_correlation = correlation_table["spearman"].abs() >= STRONG_CORRELATION
-    correlation_table["flagged"] = is_strong_correlation & (
+    strong_correlation_mask = correlation_table["spearman"].abs() >= STRONG_CORRELATION
+    correlation_table["flagged"] = strong_correlation_mask & (
         correlation_table["p_holm"] < ALPHA
     )
     return correlation_table
@@ -743,13 +747,13 @@ def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFram
         chance_w (the mean of random orders: one over their number), spearman (of two
         models' means), jaccard (mean overlap of the smallest).
     """
-    is_measured_region = np.asarray(evaluation.cohort.measured, dtype=bool)
+    measured_region_mask = np.asarray(evaluation.cohort.measured, dtype=bool)
     relative_scales_by_model = {}
     for model_name in list_models_with_scales(evaluation):
         final_scales = _get_model_scales(evaluation, model_name).final_scales
         relative_scales_by_model[model_name] = _compute_relative_scales(
-            final_scales, is_measured_region
-        )[:, is_measured_region]
+            final_scales, measured_region_mask
+        )[:, measured_region_mask]
     table_records = [
         (
             model_name,
@@ -797,10 +801,10 @@ def _compute_concordance_chance_and_jaccard(
     if n_maps < 2:
         return np.nan, np.nan, np.nan
     kendall_w = (1 + (n_maps - 1) * _compute_mean_spearman(scale_map_matrix)) / n_maps
-    is_smallest_region = rankdata(scale_map_matrix, "min", axis=1) <= n_smallest
+    smallest_region_masks = rankdata(scale_map_matrix, "min", axis=1) <= n_smallest
     jaccard_indices = [
         (first_mask & second_mask).sum() / (first_mask | second_mask).sum()
-        for first_mask, second_mask in combinations(is_smallest_region, 2)
+        for first_mask, second_mask in combinations(smallest_region_masks, 2)
     ]
     return kendall_w, 1 / n_maps, float(np.mean(jaccard_indices))
 
@@ -851,16 +855,17 @@ def common_regions(
         )
     reference_model_name = "Exact" if "Exact" in model_names else model_names[0]
     scale_table = pd.DataFrame()
-    is_smallest_table = pd.DataFrame()
+    smallest_region_table = pd.DataFrame()
     for model_name in model_names:
         ranking = rank_regions(evaluation, model_name)
         scale_table[model_name] = ranking["scale"]
-        is_smallest_table[model_name] = ranking["rank"] <= n_smallest
-    common_region_table = scale_table.where(is_smallest_table)
+        smallest_region_table[model_name] = ranking["rank"] <= n_smallest
+    common_region_table = scale_table.where(smallest_region_table)
     common_region_table.insert(0, "region", list(evaluation.cohort.region_names))
-    common_region_table.insert(1, "n_models", is_smallest_table.sum(axis=1))
+    common_region_table.insert(1, "n_models", smallest_region_table.sum(axis=1))
     common_region_table = common_region_table[
-        is_smallest_table[reference_model_name] & (common_region_table["n_models"] > 1)
+        smallest_region_table[reference_model_name]
+        & (common_region_table["n_models"] > 1)
     ]
     common_region_table = common_region_table.sort_values(
         ["n_models", reference_model_name], ascending=[False, True]
@@ -883,41 +888,41 @@ def list_models_with_scales(evaluation: Evaluation) -> list[str]:
 def _get_model_scales(evaluation: Evaluation, model_name: str) -> ModelScales:
     """Return the scales of one model from the table of all."""
     model_scale_table = evaluation.scales[evaluation.scales["model"] == model_name]
-    is_mean_row = model_scale_table["start"] == "mean"
-    is_start_row = model_scale_table["start"].str.isdigit()
-    is_final_row = model_scale_table["share"] == 1
-    is_initial_row = model_scale_table["share"] == 0
+    mean_row_mask = model_scale_table["start"] == "mean"
+    start_row_mask = model_scale_table["start"].str.isdigit()
+    final_row_mask = model_scale_table["share"] == 1
+    initial_row_mask = model_scale_table["share"] == 0
     n_rois = len(evaluation.cohort.region_names)
 
-    def stack_scales(is_selected_row: pd.Series) -> np.ndarray:
+    def stack_scales(selected_row_mask: pd.Series) -> np.ndarray:
         return (
-            model_scale_table.loc[is_selected_row, "scale"]
+            model_scale_table.loc[selected_row_mask, "scale"]
             .to_numpy(float)
             .reshape(-1, n_rois)
         )
 
     return ModelScales(
-        final_scales=stack_scales(is_mean_row & is_final_row),
-        final_scales_of_starts=stack_scales(is_start_row & is_final_row),
-        initial_scales=stack_scales(is_mean_row & is_initial_row),
+        final_scales=stack_scales(mean_row_mask & final_row_mask),
+        final_scales_of_starts=stack_scales(start_row_mask & final_row_mask),
+        initial_scales=stack_scales(mean_row_mask & initial_row_mask),
     )
 
 
 def _compute_relative_scales(
-    fit_scale_matrix: np.ndarray, is_measured_region: np.ndarray
+    fit_scale_matrix: np.ndarray, measured_region_mask: np.ndarray
 ) -> np.ndarray:
     """Divide scales (n_fits, n_rois) by the median of their fit."""
     fit_medians = np.median(
-        fit_scale_matrix[:, is_measured_region], axis=1, keepdims=True
+        fit_scale_matrix[:, measured_region_mask], axis=1, keepdims=True
     )
     return fit_scale_matrix / np.maximum(fit_medians, MIN_MEDIAN_SCALE)
 
 
 def _rank_within_fits(
-    fit_value_matrix: np.ndarray, is_measured_region: np.ndarray
+    fit_value_matrix: np.ndarray, measured_region_mask: np.ndarray
 ) -> np.ndarray:
     """Rank values (n_fits, n_rois) from 1; regions without a value come last."""
-    filled_matrix = np.where(is_measured_region, fit_value_matrix, np.inf)
+    filled_matrix = np.where(measured_region_mask, fit_value_matrix, np.inf)
     return rankdata(filled_matrix, "min", axis=1).astype(float)
 
 
@@ -996,17 +1001,17 @@ def spin_test(
     atlas = load_atlas(atlas)
     first_map = _align_with_atlas(first, atlas)
     second_map = _align_with_atlas(second, atlas)
-    is_common_region = np.isfinite(first_map) & np.isfinite(second_map)
+    common_region_mask = np.isfinite(first_map) & np.isfinite(second_map)
     observed_correlation = _correlate_ranks(
-        first_map[is_common_region], second_map[is_common_region]
+        first_map[common_region_mask], second_map[common_region_mask]
     )
-    n_regions = int(is_common_region.sum())
+    n_regions = int(common_region_mask.sum())
     if n_regions < MIN_REGIONS or not np.isfinite(observed_correlation):
         raise ParameterError(
             "both maps must have values in at least five common regions, and these "
             f"values must not all be the same; got {n_regions} common regions."
         )
-    first_map[~is_common_region] = second_map[~is_common_region] = np.nan
+    first_map[~common_region_mask] = second_map[~common_region_mask] = np.nan
     null_correlations = _correlate_rotated_maps(
         first_map, second_map, atlas, n_spins, random_state
     )
@@ -1056,14 +1061,14 @@ class _SpinHemisphere:
         vertex_values = np.append(unspun_map, np.nan)[
             self.vertex_labels[nearest_vertex_indices]
         ]
-        is_valid_vertex = (self.vertex_labels >= 0) & np.isfinite(vertex_values)
-        vertex_region_codes = self.vertex_labels[is_valid_vertex]
+        valid_vertex_mask = (self.vertex_labels >= 0) & np.isfinite(vertex_values)
+        vertex_region_codes = self.vertex_labels[valid_vertex_mask]
         n_vertices_by_region = np.bincount(
             vertex_region_codes, minlength=self.n_regions
         )
         region_value_sums = np.bincount(
             vertex_region_codes,
-            vertex_values[is_valid_vertex],
+            vertex_values[valid_vertex_mask],
             minlength=self.n_regions,
         )
         np.divide(
@@ -1088,11 +1093,11 @@ def _correlate_rotated_maps(
     """
     from scipy.spatial.transform import Rotation
 
-    is_common_region = np.isfinite(first_map)
-    n_regions = int(is_common_region.sum())
+    common_region_mask = np.isfinite(first_map)
+    n_regions = int(common_region_mask.sum())
     min_shared_regions = max(MIN_REGIONS, int(np.ceil(MIN_USABLE_SHARE * n_regions)))
     spin_hemispheres = [_SpinHemisphere(atlas, side_letter) for side_letter in "LR"]
-    subcortex_indices = np.flatnonzero(~atlas.cortex & is_common_region)
+    subcortex_indices = np.flatnonzero(~atlas.cortex & common_region_mask)
     rng = np.random.default_rng(random_state)
     spun_correlations = np.full(n_spins, np.nan)
     n_unusable_rotations = 0

@@ -120,16 +120,16 @@ class RegionTestValues(NamedTuple):
     is_ordered: bool
     """Whether the class number is a quantity."""
 
-    def select_rows(self, is_selected_row: np.ndarray) -> "RegionTestValues":
+    def select_rows(self, selected_row_mask: np.ndarray) -> "RegionTestValues":
         """Return some of the rows."""
         return self._replace(
-            value_matrix=self.value_matrix[is_selected_row],
-            contrasts=self.contrasts[is_selected_row],
-            unit_contrasts=self.unit_contrasts[is_selected_row],
-            class_codes=self.class_codes[is_selected_row],
-            covariate_design=self.covariate_design[is_selected_row],
-            person_codes=self.person_codes[is_selected_row],
-            person_scan_counts=self.person_scan_counts[is_selected_row],
+            value_matrix=self.value_matrix[selected_row_mask],
+            contrasts=self.contrasts[selected_row_mask],
+            unit_contrasts=self.unit_contrasts[selected_row_mask],
+            class_codes=self.class_codes[selected_row_mask],
+            covariate_design=self.covariate_design[selected_row_mask],
+            person_codes=self.person_codes[selected_row_mask],
+            person_scan_counts=self.person_scan_counts[selected_row_mask],
         )
 
 
@@ -412,15 +412,15 @@ def make_region_test_values(
     residuals = compute_covariate_residuals(covariate_design, feature_matrix)
     n_known_by_column = np.maximum((~np.isnan(residuals)).sum(axis=0), 1)
     sd = np.sqrt(np.nansum(residuals**2, axis=0) / n_known_by_column)
-    is_constant_column = sd <= _ROUNDING * np.maximum(np.abs(column_means), 1e-300)
-    sd = np.where(is_constant_column, np.nan, sd)
+    constant_column_mask = sd <= _ROUNDING * np.maximum(np.abs(column_means), 1e-300)
+    sd = np.where(constant_column_mask, np.nan, sd)
     own_unit_features = features
     features = (features - column_means.reshape(features.shape[1:])) / sd.reshape(
         features.shape[1:]
     )
     contrasts = features - compute_neighbor_means(cohort.connectomes, features)
     own_unit_features = np.where(
-        _flag_comparable_units(cohort), own_unit_features, np.nan
+        _make_comparable_value_mask(cohort), own_unit_features, np.nan
     )
     unit_contrasts = own_unit_features - compute_neighbor_means(
         cohort.connectomes, own_unit_features
@@ -444,22 +444,24 @@ def make_region_test_values(
     )
 
 
-def _flag_comparable_units(cohort: Cohort) -> np.ndarray:
+def _make_comparable_value_mask(cohort: Cohort) -> np.ndarray:
     """Return of which regions and features (n_rois, n_features) units are comparable.
 
     A volume that replaces the thickness of the subcortex is not.
     """
-    is_comparable_value = np.empty((cohort.n_rois, cohort.n_features), dtype=bool)
+    comparable_value_mask = np.empty((cohort.n_rois, cohort.n_features), dtype=bool)
     has_subcortex_volumes = cohort.provenance.get("subcortex") == "volume"
-    is_subcortex_region = (cohort.atlas.regions["structure"] == "subcortex").to_numpy()
-    for is_comparable_region, feature_name in zip(
-        is_comparable_value.T, cohort.feature_names, strict=True
+    subcortex_region_mask = (
+        cohort.atlas.regions["structure"] == "subcortex"
+    ).to_numpy()
+    for comparable_region_mask, feature_name in zip(
+        comparable_value_mask.T, cohort.feature_names, strict=True
     ):
         measure_properties = get_measure_properties(feature_name)
-        is_comparable_region[:] = measure_properties.is_independent_of_size
+        comparable_region_mask[:] = measure_properties.is_independent_of_size
         if measure_properties.is_on_surface and has_subcortex_volumes:
-            is_comparable_region[is_subcortex_region] = False
-    return is_comparable_value
+            comparable_region_mask[subcortex_region_mask] = False
+    return comparable_value_mask
 
 
 def compute_neighbor_means(connectomes: np.ndarray, features: np.ndarray) -> np.ndarray:
@@ -483,9 +485,12 @@ def compute_neighbor_means(connectomes: np.ndarray, features: np.ndarray) -> np.
     """
     n_scans, n_rois, n_features = features.shape
     has_shared_connectome = connectomes.strides[0] == 0
-    is_measured_value = ~np.isnan(features)
+    measured_value_mask = ~np.isnan(features)
     stacked_features = np.concatenate(
-        [np.where(is_measured_value, features, 0.0), is_measured_value.astype(float)],
+        [
+            np.where(measured_value_mask, features, 0.0),
+            measured_value_mask.astype(float),
+        ],
         axis=2,
     )
     neighbor_features = np.empty(features.shape)
@@ -566,7 +571,7 @@ def compute_permuted_statistics(
     x = _compute_unit_residuals(
         weighted_design, np.hstack(tested_value_matrices) * root_weights
     )
-    is_tested_column = np.isfinite(x).any(axis=0)
+    tested_column_mask = np.isfinite(x).any(axis=0)
     x = np.nan_to_num(x)
     class_basis = _compute_class_basis(
         region_test_values.class_codes,
@@ -580,7 +585,7 @@ def compute_permuted_statistics(
     # U above Q, each transposed.
     joint_basis = np.hstack([class_basis, covariate_basis]).T
     n_contrasts = class_basis.shape[1]
-    is_tested_column &= n_contrasts > 0
+    tested_column_mask &= n_contrasts > 0
     index_blocks = _list_exchange_row_blocks(region_test_values)
     row_orders = np.tile(np.arange(n_rows), (1 + n_permutations, 1))
     for row_order in row_orders[1:]:
@@ -617,12 +622,12 @@ def compute_permuted_statistics(
             permuted_statistics.unit_excesses[permutation_slice] = (
                 directions * unit_r_list[0]
             ).sum(axis=0)
-    is_tested_value, is_tested_contrast, *tested_unit_masks = np.split(
-        is_tested_column, len(tested_value_matrices)
+    tested_value_mask, tested_contrast_mask, *tested_unit_masks = np.split(
+        tested_column_mask, len(tested_value_matrices)
     )
-    permuted_statistics.effects[:, ~is_tested_value] = np.nan
-    permuted_statistics.contrasts[:, ~is_tested_contrast] = np.nan
-    permuted_statistics.excesses[:, ~is_tested_contrast] = np.nan
+    permuted_statistics.effects[:, ~tested_value_mask] = np.nan
+    permuted_statistics.contrasts[:, ~tested_contrast_mask] = np.nan
+    permuted_statistics.excesses[:, ~tested_contrast_mask] = np.nan
     if has_unit_contrasts:
         permuted_statistics.unit_excesses[:, ~tested_unit_masks[0]] = np.nan
     return permuted_statistics
@@ -722,18 +727,18 @@ def _correlate_with_classes(
         1 if region_test_values.is_ordered or n_classes == 2 else n_classes - 1
     )
     correlation_matrix = np.full((n_contrasts, value_matrix.shape[1]), np.nan)
-    for is_measured_row, column_indices in list_known_row_masks_and_columns(
+    for measured_row_mask, column_indices in list_known_row_masks_and_columns(
         value_matrix
     ):
-        if is_measured_row.sum() < region_test_values.covariate_design.shape[1] + 2:
+        if measured_row_mask.sum() < region_test_values.covariate_design.shape[1] + 2:
             continue
         root_weights = _compute_root_row_weights(
-            region_test_values.person_codes[is_measured_row]
+            region_test_values.person_codes[measured_row_mask]
         )
         weighted_design = (
-            region_test_values.covariate_design[is_measured_row] * root_weights
+            region_test_values.covariate_design[measured_row_mask] * root_weights
         )
-        class_codes = region_test_values.class_codes[is_measured_row]
+        class_codes = region_test_values.class_codes[measured_row_mask]
         class_basis = _compute_class_basis(
             class_codes, region_test_values.is_ordered, weighted_design, root_weights
         )
@@ -741,7 +746,7 @@ def _correlate_with_classes(
             continue
         x = _compute_unit_residuals(
             weighted_design,
-            value_matrix[np.ix_(is_measured_row, column_indices)] * root_weights,
+            value_matrix[np.ix_(measured_row_mask, column_indices)] * root_weights,
         )
         correlation_matrix[:, column_indices] = 0.0
         correlation_matrix[: class_basis.shape[1], column_indices] = class_basis.T @ x
@@ -839,12 +844,12 @@ def _compute_contrast_lows_and_highs(
         directed_lows = _compute_correlation_lows_and_highs(
             directed_contrasts * shrinkage_factors, n_people_by_value
         )[0]
-    is_known_direction = effect_lows > 0
+    known_direction_mask = effect_lows > 0
     contrast_lows = np.where(
-        is_known_direction, np.minimum(effect_lows, directed_lows), np.nan
+        known_direction_mask, np.minimum(effect_lows, directed_lows), np.nan
     )
     contrast_highs = np.where(
-        is_known_direction, np.minimum(effect_highs, directed_highs), np.nan
+        known_direction_mask, np.minimum(effect_highs, directed_highs), np.nan
     )
     return contrast_lows, contrast_highs
 
@@ -853,8 +858,10 @@ def _count_people_by_value(
     value_matrix: np.ndarray, person_codes: np.ndarray
 ) -> np.ndarray:
     """Return the number of people with each value, shape (n_values,)."""
-    has_value_table = pd.DataFrame(~np.isnan(value_matrix)).groupby(person_codes).any()
-    return has_value_table.sum().to_numpy()
+    measured_value_table = (
+        pd.DataFrame(~np.isnan(value_matrix)).groupby(person_codes).any()
+    )
+    return measured_value_table.sum().to_numpy()
 
 
 def _compute_correlation_lows_and_highs(
@@ -883,9 +890,9 @@ def _compute_eta_lows_and_highs(
     extended to eta, which only raises its coverage.
     """
     n_people_by_value = n_contrasts + error_dof + 1
-    is_defined_interval = np.isfinite(eta) & (error_dof > 0) & (eta < 1)
-    eta_squared = np.where(is_defined_interval, eta, 0.5) ** 2
-    degrees_of_freedom = np.where(is_defined_interval, error_dof, 1)
+    defined_interval_mask = np.isfinite(eta) & (error_dof > 0) & (eta < 1)
+    eta_squared = np.where(defined_interval_mask, eta, 0.5) ** 2
+    degrees_of_freedom = np.where(defined_interval_mask, error_dof, 1)
     F = eta_squared / n_contrasts / ((1 - eta_squared) / degrees_of_freedom)
     eta_bounds = []
     for probability in (0.975, 0.025):
@@ -893,19 +900,23 @@ def _compute_eta_lows_and_highs(
         upper_noncentralities = 10 * n_contrasts * F + 100.0
         for _ in range(60):
             middle_noncentralities = (lower_noncentralities + upper_noncentralities) / 2
-            is_above_probability = (
+            high_probability_mask = (
                 ncfdtr(n_contrasts, degrees_of_freedom, middle_noncentralities, F)
                 > probability
             )
             lower_noncentralities = np.where(
-                is_above_probability, middle_noncentralities, lower_noncentralities
+                high_probability_mask,
+                middle_noncentralities,
+                lower_noncentralities,
             )
             upper_noncentralities = np.where(
-                is_above_probability, upper_noncentralities, middle_noncentralities
+                high_probability_mask,
+                upper_noncentralities,
+                middle_noncentralities,
             )
         eta_bounds.append(
             np.where(
-                is_defined_interval,
+                defined_interval_mask,
                 np.sqrt(
                     lower_noncentralities / (lower_noncentralities + n_people_by_value)
                 ),
@@ -921,11 +932,11 @@ def standardize_statistics(statistic_matrix: np.ndarray) -> np.ndarray:
     Columns that do not vary are 0.
     """
     sd = statistic_matrix.std(axis=0)
-    is_constant_column = sd <= _ROUNDING * (1 + np.abs(statistic_matrix).max(axis=0))
+    constant_column_mask = sd <= _ROUNDING * (1 + np.abs(statistic_matrix).max(axis=0))
     statistic_deviations = np.where(
-        is_constant_column, 0.0, statistic_matrix - statistic_matrix.mean(axis=0)
+        constant_column_mask, 0.0, statistic_matrix - statistic_matrix.mean(axis=0)
     )
-    return statistic_deviations / np.where(is_constant_column, 1.0, sd)
+    return statistic_deviations / np.where(constant_column_mask, 1.0, sd)
 
 
 def compute_family_wise_p_values(statistic_matrix: np.ndarray) -> np.ndarray:
@@ -947,15 +958,15 @@ def compute_family_wise_p_values(statistic_matrix: np.ndarray) -> np.ndarray:
     array of shape (n_values,)
         NaN for columns that are not tested, and without permutations.
     """
-    is_tested_column = np.isfinite(statistic_matrix).all(axis=0)
-    if len(statistic_matrix) < 2 or not is_tested_column.any():
+    tested_column_mask = np.isfinite(statistic_matrix).all(axis=0)
+    if len(statistic_matrix) < 2 or not tested_column_mask.any():
         return np.full(statistic_matrix.shape[1], np.nan)
-    max_statistics = statistic_matrix[1:, is_tested_column].max(axis=1)
+    max_statistics = statistic_matrix[1:, tested_column_mask].max(axis=1)
     exceedance_counts = (
         max_statistics[:, None] >= statistic_matrix[0] - _SAME_STATISTIC
     ).sum(axis=0)
     return np.where(
-        is_tested_column, (1 + exceedance_counts) / len(statistic_matrix), np.nan
+        tested_column_mask, (1 + exceedance_counts) / len(statistic_matrix), np.nan
     )
 
 
@@ -986,14 +997,14 @@ def compute_contrast_p_values(permuted_statistics: PermutedStatistics) -> np.nda
     )
     effects = permuted_statistics.effects
     exceedance_counts = (effects[1:] >= effects[0] - _SAME_STATISTIC).sum(axis=0)
-    is_candidate_column = (1 + exceedance_counts) / len(effects) < SCREENING_LEVEL
+    candidate_column_mask = (1 + exceedance_counts) / len(effects) < SCREENING_LEVEL
     for excesses in (permuted_statistics.excesses, permuted_statistics.unit_excesses):
-        is_known_column = np.isfinite(excesses).all(axis=0)
-        candidate_excesses = np.where(is_candidate_column, excesses, np.nan)
+        known_column_mask = np.isfinite(excesses).all(axis=0)
+        candidate_excesses = np.where(candidate_column_mask, excesses, np.nan)
         candidate_p_values = np.where(
-            is_candidate_column, compute_family_wise_p_values(candidate_excesses), 1.0
+            candidate_column_mask, compute_family_wise_p_values(candidate_excesses), 1.0
         )
-        p = np.where(is_known_column, np.maximum(p, candidate_p_values), p)
+        p = np.where(known_column_mask, np.maximum(p, candidate_p_values), p)
     return p
 
 

@@ -424,8 +424,8 @@ class Evaluation:
         calibration) are computed with it.
         """
         probability_columns = [f"p_{class_name}" for class_name in self.cohort.classes]
-        is_complete_row = self.predictions[probability_columns].notna().all(axis=1)
-        has_probabilities_by_model = is_complete_row.groupby(
+        complete_row_mask = self.predictions[probability_columns].notna().all(axis=1)
+        probability_model_mask = complete_row_mask.groupby(
             self.predictions["model"]
         ).any()
         prior_by_model: dict[str, Any] = {}
@@ -436,9 +436,7 @@ class Evaluation:
                     setting_name.rsplit("__")[-1] == "class_prior"
                     and class_prior is not None
                 )
-                if is_class_prior_setting and has_probabilities_by_model.get(
-                    model, False
-                ):
+                if is_class_prior_setting and probability_model_mask.get(model, False):
                     prior_by_model[str(model)] = class_prior
         return prior_by_model
 

@@ -107,11 +107,11 @@ def macro_auc(
 
 
 def mean_over_classes(
-    class_values: np.ndarray, is_present: np.ndarray, min_n_values: int = 1
+    class_values: np.ndarray, present_value_mask: np.ndarray, min_n_values: int = 1
 ) -> np.ndarray:
     """Return the mean of what is present in each row, NaN of too few values."""
-    n_present_values = is_present.sum(axis=1)
-    value_sums = np.where(is_present, class_values, 0).sum(axis=1)
+    n_present_values = present_value_mask.sum(axis=1)
+    value_sums = np.where(present_value_mask, class_values, 0).sum(axis=1)
     return np.where(
         n_present_values >= min_n_values,
         value_sums / np.maximum(n_present_values, 1),
@@ -336,10 +336,10 @@ def mean_stage_error(confusion_counts: np.ndarray) -> np.ndarray:
 
 def adjacent_accuracy(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the share of predictions at most one stage from the truth."""
-    is_near = _compute_stage_distances(confusion_counts.shape[1]) <= 1
-    return (confusion_counts * is_near).sum(axis=(1, 2)) / confusion_counts.sum(
+    near_stage_pair_mask = _compute_stage_distances(confusion_counts.shape[1]) <= 1
+    return (confusion_counts * near_stage_pair_mask).sum(
         axis=(1, 2)
-    )
+    ) / confusion_counts.sum(axis=(1, 2))
 
 
 def fold_auc(
@@ -348,11 +348,11 @@ def fold_auc(
     """Return the macro AUC averaged over folds: two fits' values do not compare."""
     auc_vectors = []
     for fold_number in np.unique(coded_predictions.fold_numbers):
-        is_in_fold = coded_predictions.fold_numbers == fold_number
+        fold_row_mask = coded_predictions.fold_numbers == fold_number
         draw_aucs = macro_auc(
-            coded_predictions.actual_codes[is_in_fold],
-            ranking_scores[is_in_fold],
-            row_weights[:, is_in_fold],
+            coded_predictions.actual_codes[fold_row_mask],
+            ranking_scores[fold_row_mask],
+            row_weights[:, fold_row_mask],
         )
         auc_vectors.append(draw_aucs)
     fold_auc_matrix = np.transpose(auc_vectors)
@@ -368,17 +368,17 @@ def fold_class_aucs(
     """
     auc_matrices = []
     for fold_number in np.unique(coded_predictions.fold_numbers):
-        is_in_fold = coded_predictions.fold_numbers == fold_number
-        actual_codes = coded_predictions.actual_codes[is_in_fold]
-        fold_row_weights = row_weights[:, is_in_fold]
+        fold_row_mask = coded_predictions.fold_numbers == fold_number
+        actual_codes = coded_predictions.actual_codes[fold_row_mask]
+        fold_row_weights = row_weights[:, fold_row_mask]
         class_auc_matrix = class_aucs(
-            actual_codes, ranking_scores[is_in_fold], fold_row_weights
+            actual_codes, ranking_scores[fold_row_mask], fold_row_weights
         )
         class_weights = (
             fold_row_weights @ np.eye(coded_predictions.n_classes)[actual_codes]
         )
-        is_defined_auc = fold_row_weights.sum(axis=1, keepdims=True) > class_weights
-        auc_matrices.append(np.where(is_defined_auc, class_auc_matrix, np.nan))
+        defined_auc_mask = fold_row_weights.sum(axis=1, keepdims=True) > class_weights
+        auc_matrices.append(np.where(defined_auc_mask, class_auc_matrix, np.nan))
     fold_auc_stack = np.array(auc_matrices)  # (n_folds, n_draws, n_classes)
     n_defined_folds = (~np.isnan(fold_auc_stack)).sum(axis=0)
     mean_aucs = np.nansum(fold_auc_stack, axis=0) / np.maximum(n_defined_folds, 1)
@@ -662,13 +662,13 @@ def _clip_to_range(
     """Return values without rounding beyond their range; raise where they leave it."""
     lower_limit, upper_limit = SCORES[score_name].lowest_and_highest(n_classes)
     tolerance = _RANGE_TOLERANCE * (upper_limit - lower_limit)
-    is_outside = (score_values < lower_limit - tolerance) | (
+    outside_value_mask = (score_values < lower_limit - tolerance) | (
         score_values > upper_limit + tolerance
     )
-    if is_outside.any():
+    if outside_value_mask.any():
         raise ParameterError(
-            f"the score {score_name!r} is {score_values[is_outside][0]:g}, which is "
-            f"outside its range {lower_limit:g} to {upper_limit:g}. Correct its "
-            "range or formula in SCORES."
+            f"the score {score_name!r} is {score_values[outside_value_mask][0]:g}, "
+            f"which is outside its range {lower_limit:g} to {upper_limit:g}. Correct "
+            "its range or formula in SCORES."
         )
     return np.clip(score_values, lower_limit, upper_limit)

@@ -88,13 +88,13 @@ def make_case_mix(cohort: Cohort) -> CaseMix:
         with the first scan, in classes with the first scan of each.
     """
     cohort_table = cohort.table
-    is_first_scan = ~cohort_table["participant"].duplicated()
+    first_scan_mask = ~cohort_table["participant"].duplicated()
     n_people_by_class = cohort_table.groupby("label")["participant"].nunique()
     counts_by_kind: dict[str, dict[str, int]] = {}
     statistics_by_quantity: dict[str, dict[str, float]] = {}
     for column_name in cohort_table.columns.drop(list(KEY_COLUMNS)):
         covariate_kind = find_acquisition_kind(column_name)
-        covariate_series = cohort_table.loc[is_first_scan, column_name]
+        covariate_series = cohort_table.loc[first_scan_mask, column_name]
         if covariate_kind == "age" and covariate_kind not in statistics_by_quantity:
             statistics_by_quantity[covariate_kind] = _compute_statistic_by_name(
                 pd.to_numeric(covariate_series, errors="coerce")
@@ -107,10 +107,12 @@ def make_case_mix(cohort: Cohort) -> CaseMix:
                 str(k): int(n) for k, n in category_by_person.value_counts().items()
             }
     for feature_index, feature in enumerate(cohort.feature_names):
-        region_values = cohort.features[is_first_scan.to_numpy(), :, feature_index]
-        is_measured = ~np.isnan(region_values)
-        n_measured_by_scan = is_measured.sum(axis=1)
-        value_sum_by_scan = np.where(is_measured, region_values, 0.0).sum(axis=1)
+        region_values = cohort.features[first_scan_mask.to_numpy(), :, feature_index]
+        measured_value_mask = ~np.isnan(region_values)
+        n_measured_by_scan = measured_value_mask.sum(axis=1)
+        value_sum_by_scan = np.where(measured_value_mask, region_values, 0.0).sum(
+            axis=1
+        )
         mean_by_scan = pd.Series(
             value_sum_by_scan / np.maximum(n_measured_by_scan, 1)
         ).where(n_measured_by_scan > 0)
@@ -118,7 +120,7 @@ def make_case_mix(cohort: Cohort) -> CaseMix:
             _compute_statistic_by_name(mean_by_scan)
         )
     return {
-        "n_people": int(is_first_scan.sum()),
+        "n_people": int(first_scan_mask.sum()),
         "n_scans": cohort.n_scans,
         "classes": {
             class_name: int(n_people_by_class.get(class_name, 0))
@@ -718,18 +720,18 @@ def _make_column_counts(
         n_people_by_class = (
             prediction_count_table[group_by_row == group_name] > 0
         ).sum()
-        is_scored_class = n_people_by_class.to_numpy() >= MIN_SCORED_OF_CLASS
+        scored_class_mask = n_people_by_class.to_numpy() >= MIN_SCORED_OF_CLASS
         if n_people < MIN_PEOPLE_OF_GROUP:
             note_by_group[group_name] = TOO_FEW_PEOPLE
-        elif is_scored_class.sum() < 2:
+        elif scored_class_mask.sum() < 2:
             note_by_group[group_name] = TOO_FEW_CLASSES
         else:
-            class_mask_by_group[group_name] = is_scored_class
+            class_mask_by_group[group_name] = scored_class_mask
     if not class_mask_by_group:
         return make_unscored_counts(note_by_group)
-    is_common_class = np.logical_and.reduce(list(class_mask_by_group.values()))
-    if is_common_class.sum() < 2:
-        common_class_names = list(correct_count_table.columns[is_common_class])
+    common_class_mask = np.logical_and.reduce(list(class_mask_by_group.values()))
+    if common_class_mask.sum() < 2:
+        common_class_names = list(correct_count_table.columns[common_class_mask])
         common_note = _write_common_classes_note(
             common_class_names, class_mask_by_group, note_by_group
         )
@@ -738,18 +740,18 @@ def _make_column_counts(
     counts_by_group = {
         group_name: _GroupCounts(
             correct_count_table.loc[
-                group_by_row == group_name, is_common_class
+                group_by_row == group_name, common_class_mask
             ].to_numpy(float),
             prediction_count_table.loc[
-                group_by_row == group_name, is_common_class
+                group_by_row == group_name, common_class_mask
             ].to_numpy(float),
         )
         for group_name in class_mask_by_group
     }
-    class_names = tuple(correct_count_table.columns[is_common_class])
-    is_scored_person = group_by_row.isin(list(counts_by_group))
+    class_names = tuple(correct_count_table.columns[common_class_mask])
+    scored_person_mask = group_by_row.isin(list(counts_by_group))
     chance_score = _compute_chance_score(
-        model_prediction_table, group_by_row.index[is_scored_person], class_names
+        model_prediction_table, group_by_row.index[scored_person_mask], class_names
     )
     return _ColumnCounts(
         group_by_person, counts_by_group, class_names, chance_score, note_by_group
@@ -793,9 +795,9 @@ def scored_columns_table(evaluation: Evaluation) -> pd.DataFrame:
     for column_name, group_table in subgroup_table(evaluation).groupby(
         "column", sort=False
     ):
-        is_scored = group_table["note"] == ""
+        scored_group_mask = group_table["note"] == ""
         reason = ""
-        if not is_scored.any():
+        if not scored_group_mask.any():
             groups_by_note = group_table.groupby("note", sort=False)["group"]
             reason = "; ".join(
                 f"{join_with_commas(note_groups, 3)}: {note}"
@@ -808,7 +810,7 @@ def scored_columns_table(evaluation: Evaluation) -> pd.DataFrame:
             {
                 "column": column_name,
                 "n_groups": len(group_table),
-                "n_scored": int(is_scored.sum()),
+                "n_scored": int(scored_group_mask.sum()),
                 "reason": reason,
             }
         )
@@ -826,11 +828,13 @@ def _compute_chance_score(
 
     The recall of a class is then the share of scans that are predicted in it.
     """
-    is_scored_scan = model_prediction_table["participant"].isin(
+    scored_scan_mask = model_prediction_table["participant"].isin(
         person_ids
     ) & model_prediction_table["truth"].isin(class_names)
     return float(
-        model_prediction_table.loc[is_scored_scan, "predicted"].isin(class_names).mean()
+        model_prediction_table.loc[scored_scan_mask, "predicted"]
+        .isin(class_names)
+        .mean()
         / len(class_names)
     )
 
