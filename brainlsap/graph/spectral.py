@@ -94,18 +94,18 @@ def _apply_polynomials(W: np.ndarray, x: np.ndarray, degree: int) -> np.ndarray:
     Connectomes W are prepared: symmetric, finite and not negative. L is not formed.
     """
     node_degrees = W.sum(axis=-1)[..., None]
-    is_isolated_region = node_degrees == 0
+    isolated_region_mask = node_degrees == 0
     inverse_sqrt_degrees = 1 / np.sqrt(
-        np.where(is_isolated_region, np.inf, node_degrees)
+        np.where(isolated_region_mask, np.inf, node_degrees)
     )
-    has_isolated_region = bool(is_isolated_region.any())
+    has_isolated_region = bool(isolated_region_mask.any())
 
     def apply_shifted_laplacian(signal: np.ndarray, product_buffer: np.ndarray) -> None:
         # (L - I) x = -D^(-1/2) W D^(-1/2) x
         np.matmul(W, inverse_sqrt_degrees * signal, out=product_buffer)
         product_buffer *= -inverse_sqrt_degrees
         if has_isolated_region:  # It keeps its value: its row of L is 0.
-            product_buffer -= is_isolated_region * signal
+            product_buffer -= isolated_region_mask * signal
 
     polynomials = np.empty((degree + 1, *x.shape))
     polynomials[0] = x

@@ -76,8 +76,8 @@ def term_basis(max_scale: float) -> np.ndarray:
     c, _ = EXPANSIONS["chebyshev"].coefficients(scale_grid, degree)
     # c = U diag(singular_values) Vt, a row of c for every scale
     _, singular_values, Vt = np.linalg.svd(c.numpy(), full_matrices=False)
-    is_needed_row = singular_values > 0.1 * KERNEL_TOLERANCE * singular_values[0]
-    return Vt[is_needed_row].T.copy()
+    needed_row_mask = singular_values > 0.1 * KERNEL_TOLERANCE * singular_values[0]
+    return Vt[needed_row_mask].T.copy()
 
 
 def term_coefs_and_slopes(
@@ -403,8 +403,8 @@ def count_contrasts(t: np.ndarray) -> int:
     is at least 1, so that targets that do not vary give no division by 0.
     """
     eigenvalues = np.linalg.eigvalsh(t.T @ t)
-    is_positive_eigenvalue = eigenvalues > 1e-9 * eigenvalues.max(initial=0.0)
-    return max(1, int(np.count_nonzero(is_positive_eigenvalue)))
+    positive_eigenvalue_mask = eigenvalues > 1e-9 * eigenvalues.max(initial=0.0)
+    return max(1, int(np.count_nonzero(positive_eigenvalue_mask)))
 
 
 def class_targets(class_codes: np.ndarray, is_ordered: bool) -> np.ndarray:
@@ -417,11 +417,11 @@ def class_targets(class_codes: np.ndarray, is_ordered: bool) -> np.ndarray:
 def compute_inverse_sds(variances: np.ndarray) -> np.ndarray:
     """Return 1 / sqrt(variance), or 0 for columns that do not vary."""
     max_variance = max(float(variances.max(initial=0.0)), 1e-300)
-    is_constant_column = variances <= 1e-12 * max_variance
+    constant_column_mask = variances <= 1e-12 * max_variance
     return np.where(
-        is_constant_column,
+        constant_column_mask,
         0.0,
-        1 / np.sqrt(np.where(is_constant_column, 1.0, variances)),
+        1 / np.sqrt(np.where(constant_column_mask, 1.0, variances)),
     )
 
 

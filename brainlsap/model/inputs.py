@@ -185,9 +185,9 @@ def order_classes_and_codes(
         raise ParameterError(
             f"y must have shape ({n_scans},), one label for each scan; got {y.shape}."
         )
-    if (is_missing_label := pd.isna(y)).any():
+    if (missing_label_mask := pd.isna(y)).any():
         raise ParameterError(
-            f"y has no label for {count_text(is_missing_label.sum(), 'scan')} (NaN, "
+            f"y has no label for {count_text(missing_label_mask.sum(), 'scan')} (NaN, "
             "None or masked). Leave these scans out."
         )
     present_classes, class_codes = np.unique(y, return_inverse=True)
@@ -257,23 +257,26 @@ class InputScaler:
     @classmethod
     def learn(cls, features: np.ndarray, scaling_mode: str = "region") -> "InputScaler":
         """Learn from features of shape (n_scans, n_rois, n_features)."""
-        is_measured_value = ~np.isnan(features)
-        if not is_measured_value.any():
+        measured_value_mask = ~np.isnan(features)
+        if not measured_value_mask.any():
             raise ParameterError(
                 "the features are NaN in every region of every scan. Give measured "
                 "values."
             )
-        n_measured_by_feature = np.maximum(is_measured_value.sum(0), 1)
+        n_measured_by_feature = np.maximum(measured_value_mask.sum(0), 1)
         feature_means = (
-            np.where(is_measured_value, features, 0.0).sum(0) / n_measured_by_feature
+            np.where(measured_value_mask, features, 0.0).sum(0) / n_measured_by_feature
         )
-        centred_features = np.where(is_measured_value, features - feature_means, 0.0)
+        centred_features = np.where(measured_value_mask, features - feature_means, 0.0)
         feature_sds = np.sqrt((centred_features**2).sum(axis=0) / n_measured_by_feature)
         # rounding alone gives a constant region a spread of about 1e-16 of its mean
-        is_constant_feature = feature_sds <= 1e-9 * np.abs(feature_means) + 1e-300
-        feature_sds = np.where(is_constant_feature, np.inf, feature_sds)
+        constant_feature_mask = feature_sds <= 1e-9 * np.abs(feature_means) + 1e-300
+        feature_sds = np.where(constant_feature_mask, np.inf, feature_sds)
         return cls(
-            scaling_mode, feature_means, feature_sds, is_measured_value.any(axis=(0, 2))
+            scaling_mode,
+            feature_means,
+            feature_sds,
+            measured_value_mask.any(axis=(0, 2)),
         )
 
     def apply(self, features: np.ndarray) -> np.ndarray:
@@ -281,23 +284,23 @@ class InputScaler:
         if self.mode == "region":
             z_scores = np.nan_to_num((features - self.mean) / self.deviation, nan=0.0)
             return np.clip(z_scores, -_MAX_Z_SCORE, _MAX_Z_SCORE, out=z_scores)
-        is_measured_value = ~np.isnan(features)
-        n_measured_by_scan = np.maximum(is_measured_value.sum(1, keepdims=True), 1)
+        measured_value_mask = ~np.isnan(features)
+        n_measured_by_scan = np.maximum(measured_value_mask.sum(1, keepdims=True), 1)
         scan_means = (
-            np.where(is_measured_value, features, 0.0).sum(1, keepdims=True)
+            np.where(measured_value_mask, features, 0.0).sum(1, keepdims=True)
             / n_measured_by_scan
         )
-        scan_maxima = np.where(is_measured_value, features, -np.inf).max(
+        scan_maxima = np.where(measured_value_mask, features, -np.inf).max(
             1, keepdims=True
         )
-        scan_minima = np.where(is_measured_value, features, np.inf).min(
+        scan_minima = np.where(measured_value_mask, features, np.inf).min(
             1, keepdims=True
         )
         # a scan without values, or without range, gives 0
         scan_ranges = np.where(
             scan_maxima > scan_minima, scan_maxima - scan_minima, np.inf
         )
-        return np.where(is_measured_value, (features - scan_means) / scan_ranges, 0.0)
+        return np.where(measured_value_mask, (features - scan_means) / scan_ranges, 0.0)
 
 
 def are_equal_connectomes(connectomes: np.ndarray | SelectedRows) -> bool:

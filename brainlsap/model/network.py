@@ -654,7 +654,7 @@ class GraphNetwork(nn.Module):
         Regions, input features per region, classes.
     settings : Settings
         Layers, units, dropout, scales; what P is.
-    is_measured : bool Tensor of shape (n_rois,)
+    measured_region_mask : bool Tensor of shape (n_rois,)
         Regions that the read-out sees; the others only pass signals on.
     initial_scales : float or array of shape (n_rois,)
         Initial values of the scales.
@@ -668,7 +668,7 @@ class GraphNetwork(nn.Module):
         n_channels: int,
         n_classes: int,
         network_settings: Settings,
-        is_measured: Tensor,
+        measured_region_mask: Tensor,
         initial_scales: float | np.ndarray | Tensor,
     ) -> None:
         super().__init__()
@@ -700,7 +700,7 @@ class GraphNetwork(nn.Module):
             else nn.Identity()
             for n_inputs in layer_widths
         )
-        n_measured = int(is_measured.sum())
+        n_measured = int(measured_region_mask.sum())
         self.n_classes, self.ordinal = n_classes, network_settings.head == "ordinal"
         n_outputs = n_classes - self.ordinal
         self.readout = nn.Linear(
@@ -709,7 +709,7 @@ class GraphNetwork(nn.Module):
         self.output = nn.Linear(network_settings.readout_units, n_outputs)
         self.dropout = network_settings.dropout
         # indices, not a mask: boolean indexing would synchronise the GPU
-        self.register_buffer("rows", is_measured.nonzero().flatten())
+        self.register_buffer("rows", measured_region_mask.nonzero().flatten())
         # One layer of heat, whose input needs no gradient, is computed at once.
         self.reads_terms = is_heat and n_layers == 1 and standardizes_regions
         self._dropout_masks = DropoutMasks(round(network_settings.dropout * 256))

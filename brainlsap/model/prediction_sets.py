@@ -64,13 +64,13 @@ def fit_prediction_sets(
     class_quantiles: list[float | None] = []
     class_people_counts: list[int] = []
     for class_code in range(n_classes):
-        is_class_scan = class_codes == class_code
-        class_person_codes = person_codes[is_class_scan]
+        class_scan_mask = class_codes == class_code
+        class_person_codes = person_codes[class_scan_mask]
         scan_visit_counts = np.bincount(class_person_codes)[class_person_codes]
         # Every person counts once.
         visit_weights = 1 / scan_visit_counts
         n_people = len(np.unique(class_person_codes))
-        class_scores = rebalanced_scores[is_class_scan]
+        class_scores = rebalanced_scores[class_scan_mask]
         class_center = float(np.average(class_scores[:, 0], weights=visit_weights))
         person_centers: float | np.ndarray = class_center
         if _is_middle_stage(model, class_code) and n_people > 1:
@@ -157,7 +157,7 @@ def predict_set_membership(
             f"a class has fewer than {MIN_PEOPLE} people, so no set can be computed "
             "at this level."
         )
-    in_set_columns = [
+    set_mask_columns = [
         _compute_nonconformities(model, decision_scores, class_code, class_center)
         <= quantile
         for class_code, (class_center, quantile) in enumerate(
@@ -168,14 +168,14 @@ def predict_set_membership(
             )
         )
     ]
-    is_in_set = np.column_stack(in_set_columns)
+    set_membership_mask = np.column_stack(set_mask_columns)
     if decision_scores.shape[1] == 1:
-        has_earlier_class_in_set = np.maximum.accumulate(is_in_set, axis=1)
-        has_later_class_in_set = np.maximum.accumulate(is_in_set[:, ::-1], axis=1)[
+        earlier_class_mask = np.maximum.accumulate(set_membership_mask, axis=1)
+        later_class_mask = np.maximum.accumulate(set_membership_mask[:, ::-1], axis=1)[
             :, ::-1
         ]
-        is_in_set = has_earlier_class_in_set & has_later_class_in_set
-    return is_in_set
+        set_membership_mask = earlier_class_mask & later_class_mask
+    return set_membership_mask
 
 
 def _is_middle_stage(ridge_classifier: LSAPRidgeClassifier, class_code: int) -> bool:

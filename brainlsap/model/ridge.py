@@ -276,7 +276,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         X: np.ndarray | PackedScans,
         y: np.ndarray,
         groups: np.ndarray,
-        is_selected: np.ndarray,
+        selected_scan_mask: np.ndarray,
     ) -> np.ndarray:
         """Return the most probable scales of some of the scans of the fit.
 
@@ -288,7 +288,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         ----------
         X, y, groups
             Of the fit.
-        is_selected : bool array of shape (n_scans,)
+        selected_scan_mask : bool array of shape (n_scans,)
 
         Returns
         -------
@@ -297,13 +297,13 @@ class LSAPRidgeClassifier(PackedClassifier):
         check_is_fitted(self, "coefficients_")
         if self.chosen_ == "none":
             return np.zeros(self.n_rois_)
-        n_selected_scans = int(is_selected.sum())
+        n_selected_scans = int(selected_scan_mask.sum())
         class_codes = order_classes_and_codes(
-            y[is_selected], n_selected_scans, self.classes
+            y[selected_scan_mask], n_selected_scans, self.classes
         )[1]
-        person_codes = np.unique(groups[is_selected], return_inverse=True)[1]
+        person_codes = np.unique(groups[selected_scan_mask], return_inverse=True)[1]
         evidence = LogEvidence(
-            self._compute_packed_scan_terms(X)[:, is_selected],
+            self._compute_packed_scan_terms(X)[:, selected_scan_mask],
             class_targets(class_codes, self.classes is not None),
             _compute_scan_weights(class_codes, person_codes),
             self.n_features_,
@@ -428,8 +428,8 @@ def _fit_left_out_scores_and_coefs(
     # Of a person with one scan, the block of the hat matrix is its diagonal entry.
     leverages = (smoother * Z).sum(axis=1) + evidence.weights / evidence.n_people
     left_out_residuals = residuals / (1 - leverages[:, None])
-    is_single_scan = np.bincount(person_codes)[person_codes] == 1
-    multi_scan_indices = np.flatnonzero(~is_single_scan)
+    single_scan_mask = np.bincount(person_codes)[person_codes] == 1
+    multi_scan_indices = np.flatnonzero(~single_scan_mask)
     multi_scan_person_series = pd.Series(person_codes[multi_scan_indices])
     for person_positions in multi_scan_person_series.groupby(
         multi_scan_person_series

@@ -457,9 +457,9 @@ def log_interval_probability(
 ) -> np.ndarray:
     """Return the log of the standard normal probability between two limits."""
     # Use the tail that is small: differences of values near 1 lose their digits.
-    is_upper_tail = lower_limits > 0
+    upper_tail_mask = lower_limits > 0
     lower_limits, upper_limits = np.where(
-        is_upper_tail, (-upper_limits, -lower_limits), (lower_limits, upper_limits)
+        upper_tail_mask, (-upper_limits, -lower_limits), (lower_limits, upper_limits)
     )
     log_upper_probabilities = log_ndtr(upper_limits)
     return log_upper_probabilities + np.log1p(
@@ -471,9 +471,9 @@ def draw_truncated_normal(
     lower_limits: np.ndarray, upper_limits: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """Draw standard normal numbers between limits, by the inverse distribution."""
-    is_upper_tail = lower_limits > 0
+    upper_tail_mask = lower_limits > 0
     lower_limits, upper_limits = np.where(
-        is_upper_tail, (-upper_limits, -lower_limits), (lower_limits, upper_limits)
+        upper_tail_mask, (-upper_limits, -lower_limits), (lower_limits, upper_limits)
     )
     log_upper_probabilities = log_ndtr(upper_limits)
     uniform_draws = rng.random(len(lower_limits))
@@ -482,7 +482,7 @@ def draw_truncated_normal(
         log_upper_probabilities
         + np.log(lower_ratios + uniform_draws * (1 - lower_ratios))
     )
-    return np.where(is_upper_tail, -normal_draws, normal_draws)
+    return np.where(upper_tail_mask, -normal_draws, normal_draws)
 
 
 def draw_index_and_probabilities(

@@ -292,7 +292,7 @@ def _restore_model(model_json_text: str, array_by_name: dict[str, np.ndarray]) -
     if isinstance(model, LSAPRidgeClassifier):
         return model
     model.device = "cpu"
-    is_measured_region = torch.from_numpy(np.array(model.measured_))
+    measured_region_mask = torch.from_numpy(np.array(model.measured_))
     weight_arrays_of_networks = model.networks_
     model.networks_ = []
     for array_by_weight in weight_arrays_of_networks:
@@ -303,7 +303,7 @@ def _restore_model(model_json_text: str, array_by_name: dict[str, np.ndarray]) -
                 model.n_features_,
                 len(model.classes_),
                 model.settings_,
-                is_measured_region,
+                measured_region_mask,
                 0.0,
             )
         tensor_by_name = {

@@ -305,12 +305,15 @@ def _draw_validation_splits(
         ) / len(class_person_codes)
     splits = []
     for start_number in range(n_starts):
-        is_validation_scan = (
+        validation_scan_mask = (
             (person_rank_shares - start_number * validation_share) % 1.0
             < validation_share
         )[person_codes]
         splits.append(
-            (np.flatnonzero(~is_validation_scan), np.flatnonzero(is_validation_scan))
+            (
+                np.flatnonzero(~validation_scan_mask),
+                np.flatnonzero(validation_scan_mask),
+            )
         )
     return splits
 
@@ -402,20 +405,18 @@ class Adam:
     @torch.no_grad()
     def step(self) -> None:
         """Move every weight that has a gradient by one step."""
-        has_gradient_flags = [
-            parameter.grad is not None for parameter in self.parameters
-        ]
+        gradient_flags = [parameter.grad is not None for parameter in self.parameters]
         adam(
-            params=[*compress(self.parameters, has_gradient_flags)],
+            params=[*compress(self.parameters, gradient_flags)],
             grads=[
                 parameter.grad
                 for parameter in self.parameters
                 if parameter.grad is not None
             ],
-            exp_avgs=[*compress(self.means, has_gradient_flags)],
-            exp_avg_sqs=[*compress(self.mean_squares, has_gradient_flags)],
+            exp_avgs=[*compress(self.means, gradient_flags)],
+            exp_avg_sqs=[*compress(self.mean_squares, gradient_flags)],
             max_exp_avg_sqs=[],
-            state_steps=[*compress(self.n_steps, has_gradient_flags)],
+            state_steps=[*compress(self.n_steps, gradient_flags)],
             fused=self.fused,
             amsgrad=False,
             beta1=0.9,
@@ -680,7 +681,7 @@ def train_validated_runs(
     batch: Batch,
     class_codes: np.ndarray,
     splits: list[tuple[np.ndarray, np.ndarray]],
-    is_measured_region: np.ndarray,
+    measured_region_mask: np.ndarray,
     initial_scales: np.ndarray,
     network_settings: Settings,
     seed: int,
@@ -695,7 +696,7 @@ def train_validated_runs(
     class_codes : int array of shape (n_items,)
     splits : list of (train_rows, validation_scan_indices)
         Rows, for every start; from :func:`make_inner_splits`.
-    is_measured_region : bool array of shape (n_rois,)
+    measured_region_mask : bool array of shape (n_rois,)
         Regions to read out.
     initial_scales : array of shape (n_rois,)
         Initial values of the scales.
@@ -710,7 +711,7 @@ def train_validated_runs(
     network_dimensions = n_rois, n_channels, int(class_codes.max()) + 1
 
     def make_network() -> GraphNetwork:
-        network_arguments = torch.from_numpy(is_measured_region), initial_scales
+        network_arguments = torch.from_numpy(measured_region_mask), initial_scales
         network = GraphNetwork(
             *network_dimensions, network_settings, *network_arguments
         )

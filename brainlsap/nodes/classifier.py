@@ -213,10 +213,10 @@ class NodeNetwork(nn.Module):
                 self.weights[0], node_settings.input_dropout * self.training
             )
             if self.training and node_settings.node_dropout:
-                is_kept_node = (
+                kept_node_mask = (
                     torch.rand(len(H), 1, device=H.device) >= node_settings.node_dropout
                 )
-                H = H * (is_kept_node / (1 - node_settings.node_dropout))
+                H = H * (kept_node_mask / (1 - node_settings.node_dropout))
             view_logits.append(H)
         return self.read_out(self, torch.stack(view_logits, dim=1))
 
@@ -655,13 +655,16 @@ def read_classes_and_labelled_nodes(
     classes = np.unique(node_labels[node_index_arrays[0]])
     if classes.dtype.kind in "if":  # negative or NaN stands for no label
         classes = classes[classes >= 0]
-    is_unknown_label = ~np.isin(node_labels[np.concatenate(node_index_arrays)], classes)
-    if is_unknown_label.any() or len(classes) < 2:
+    unknown_label_mask = ~np.isin(
+        node_labels[np.concatenate(node_index_arrays)], classes
+    )
+    if unknown_label_mask.any() or len(classes) < 2:
         raise ParameterError(
             "train must contain at least two classes, and validation must contain "
-            f"only classes of train; got {count_text(is_unknown_label.sum(), 'node')} "
-            "without a label or with a class that train does not contain. The classes "
-            f"of train are {classes.tolist()}."
+            "only classes of train; got "
+            f"{count_text(unknown_label_mask.sum(), 'node')} without a label or with a "
+            "class that train does not contain. The classes of train are "
+            f"{classes.tolist()}."
         )
     labelled_node_sets = []
     for node_selection in node_index_arrays:
