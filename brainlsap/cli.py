@@ -590,9 +590,9 @@ def check(study: str, **options: Any) -> None:
     audit_table = leakage.mark_copies_in_audit_table(leakage.audit(cohort, splits))
     heading_text = "\nData leakage, and variables that could explain a score:"
     print(heading_text, *(_list_audit_lines(audit_table) or ["none found"]), sep="\n  ")
-    is_leak = audit_table["severity"] == "error"
-    if is_leak.any():
-        leak_titles = audit_table.loc[is_leak, "check"].map(leakage.check_title)
+    leak_row_mask = audit_table["severity"] == "error"
+    if leak_row_mask.any():
+        leak_titles = audit_table.loc[leak_row_mask, "check"].map(leakage.check_title)
         leak_titles_text = ", ".join(sorted(set(leak_titles)))
         raise BrainlsapError(
             f"{study} has data leakage: {leak_titles_text}. The findings above explain "
@@ -605,14 +605,14 @@ def check(study: str, **options: Any) -> None:
 def _reject_single_person_classes(study_path: str, cohort: "Cohort") -> None:
     """Raise if a class has one participant, who cannot be in training and test."""
     people_table = cohort.table.drop_duplicates(["label", "participant"])
-    is_single_person = ~people_table["label"].duplicated(keep=False)
-    if not is_single_person.any():
+    single_person_row_mask = ~people_table["label"].duplicated(keep=False)
+    if not single_person_row_mask.any():
         return
     class_texts = [
         f"{class_name} ({participant_id})"
         for class_name, participant_id in zip(
-            people_table["label"][is_single_person],
-            people_table["participant"][is_single_person],
+            people_table["label"][single_person_row_mask],
+            people_table["participant"][single_person_row_mask],
             strict=True,
         )
     ]
@@ -1106,21 +1106,21 @@ def _print_label_coverage(
     """Print the coverage in labelled people, and the labels that are no classes."""
     known_label_series = prediction_table["label"].dropna()
     known_class_mask = prediction_table["label"].isin(class_names)
-    training_scan_mask = prediction_table.attrs["is_in_training"]
-    measured_scan_mask = [
+    training_scan_flags = prediction_table.attrs["is_in_training"]
+    measured_scan_flags = [
         has_class and not is_known
         for has_class, is_known in zip(
-            known_class_mask, training_scan_mask, strict=True
+            known_class_mask, training_scan_flags, strict=True
         )
     ]
-    if any(measured_scan_mask):
+    if any(measured_scan_flags):
         coverage_table = brainlsap.external.make_coverage_table(
-            prediction_table[measured_scan_mask].rename(columns={"label": "truth"}),
+            prediction_table[measured_scan_flags].rename(columns={"label": "truth"}),
             class_names,
         )
         _print_coverage(coverage_table.to_dict("records"))
-    if any(training_scan_mask):
-        n_in_training = count_text(sum(training_scan_mask), "scan", "were")
+    if any(training_scan_flags):
+        n_in_training = count_text(sum(training_scan_flags), "scan", "were")
         print(
             f"Note: {n_in_training} used for training, so the measured coverage does "
             "not count them."
@@ -1175,8 +1175,8 @@ def _make_contribution_table_by_path(
 
     There is a figure for each scan and target.
     """
-    is_participant_scan = cohort.groups == participant_id
-    if not is_participant_scan.any():
+    participant_scan_mask = cohort.groups == participant_id
+    if not participant_scan_mask.any():
         raise BrainlsapError(
             f"{option_text('explain')} is {participant_id!r}, but none of the "
             f"{len(set(cohort.groups))} participants of the study has this ID. An "
@@ -1186,7 +1186,7 @@ def _make_contribution_table_by_path(
         # The predictions of all people give the warnings of these scans, too.
         warnings.simplefilter("ignore", UserWarning)
         contribution_table = brainlsap.contribution_table(
-            classifier, cohort.select(is_participant_scan)
+            classifier, cohort.select(participant_scan_mask)
         )
     return {
         Path(table_path).with_name(

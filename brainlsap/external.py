@@ -48,12 +48,12 @@ from brainlsap.prediction import (
     SET_COLUMN,
     SET_JOINER,
     add_labels,
-    flag_training_data_and_ids,
     get_model_card,
     hash_person,
     list_merged_labels,
     load_fitted_model,
     make_reading_options,
+    make_training_scan_masks,
     match_connectomes_and_features,
     predict_people,
     read_people,
@@ -548,8 +548,8 @@ def _mark_training_people(model: PackedClassifier, cohort: Cohort) -> Cohort:
         for person_id in left_out_ids
         if hash_person(person_id, training_hashes["salt"]) in training_id_hashes
     ]
-    is_training_row = cohort.left_out["participant"].isin(training_ids)
-    fate_series = cohort.left_out["fate"].mask(is_training_row, USED_FOR_TRAINING)
+    training_row_mask = cohort.left_out["participant"].isin(training_ids)
+    fate_series = cohort.left_out["fate"].mask(training_row_mask, USED_FOR_TRAINING)
     return replace(cohort, left_out=cohort.left_out.assign(fate=fate_series))
 
 
@@ -636,23 +636,24 @@ def _make_class_coverage_record(
 def _leave_out_unlabelled_scans(model: PackedClassifier, cohort: Cohort) -> Cohort:
     """Return the scans with a label; raise if no scan has one."""
     label_name = model.origin_.label_name
-    is_labelled = (cohort.table["label"] != UNLABELLED).to_numpy()
-    if not is_labelled.any():
+    labelled_scan_mask = (cohort.table["label"] != UNLABELLED).to_numpy()
+    if not labelled_scan_mask.any():
         raise ParameterError(
             f"no scan has a {label_name}. Name the column of the classes with "
             f"{option_text('label')}. To predict people without labels, use "
             "`predict`."
         )
-    if is_labelled.all():
+    if labelled_scan_mask.all():
         return cohort
     note_text = (
-        f"scans were left out because they have no {label_name}: {(~is_labelled).sum()}"
+        f"scans were left out because they have no {label_name}: "
+        f"{(~labelled_scan_mask).sum()}"
     )
     class_names = [
         class_name for class_name in cohort.classes if class_name != UNLABELLED
     ]
     return replace(
-        cohort.select(is_labelled, fate=NO_LABEL),
+        cohort.select(labelled_scan_mask, fate=NO_LABEL),
         classes=tuple(class_names),
         findings=(*cohort.findings, Finding(note_text, LEFT_OUT, kind=NO_LABEL)),
     )
@@ -666,9 +667,9 @@ def _select_scans_of_classes(model: PackedClassifier, cohort: Cohort) -> Cohort:
         list_merged_labels(cohort, model_origin.facts.get("merged_classes") or {}),
         dtype=object,
     )
-    is_unknown = ~scan_label_series.isin(list(model_origin.classes))
-    if is_unknown.any():
-        label_counts = scan_label_series[is_unknown].value_counts()
+    unknown_label_mask = ~scan_label_series.isin(list(model_origin.classes))
+    if unknown_label_mask.any():
+        label_counts = scan_label_series[unknown_label_mask].value_counts()
         raise ParameterError(f"{_unknown_labels_message(model, label_counts)}.")
     # The column of the labels is not a covariate.
     copied_columns = {cohort.label_name} - {*KEY_COLUMNS}
@@ -688,10 +689,10 @@ def _check_not_in_training(
     """Raise if people or scans of a cohort were in the training of a model."""
     scan_names = cohort.table["scan"]
     connectomes, features = match_connectomes_and_features(model, cohort)
-    has_training_data, has_training_id = flag_training_data_and_ids(
+    training_data_scan_mask, training_id_scan_mask = make_training_scan_masks(
         model, cohort, connectomes, features
     )
-    same_scan_names = list(scan_names[has_training_data])
+    same_scan_names = list(scan_names[training_data_scan_mask])
     if same_scan_names:
         fault_findings = [
             Finding("the scan has the same data as a training scan", scan=scan_name)
@@ -707,7 +708,7 @@ def _check_not_in_training(
         )
     if ids_are_new:
         return
-    same_person_ids = list(dict.fromkeys(cohort.groups[has_training_id]))
+    same_person_ids = list(dict.fromkeys(cohort.groups[training_id_scan_mask]))
     if same_person_ids:
         raise CohortError(
             f"{len(same_person_ids)} of {len(set(cohort.groups))} people have the same "

@@ -71,8 +71,8 @@ from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.files import check_outputs
 from brainlsap.findings import FAULT, Finding, list_grouped_finding_texts
 from brainlsap.graph.connectomes import (
-    flag_unlike_scans_by_reason,
     learn_connectome_profile,
+    make_unlike_mask_by_reason,
 )
 from brainlsap.model import (
     LSAPClassifier,
@@ -361,9 +361,11 @@ def _regional_values_by_name(
         # The logarithm makes the asymmetry independent of the unit of weights.
         node_strengths = connectomes.sum(axis=2, dtype=np.float64)
         node_strengths -= connectomes.diagonal(axis1=1, axis2=2)
-        is_linked = node_strengths > 0
+        linked_region_mask = node_strengths > 0
         regional_values_by_name["connectome"] = np.log(
-            node_strengths, out=np.full(node_strengths.shape, np.nan), where=is_linked
+            node_strengths,
+            out=np.full(node_strengths.shape, np.nan),
+            where=linked_region_mask,
         )
     return regional_values_by_name
 
@@ -414,8 +416,8 @@ def _compute_missing_shares(
     model: PackedClassifier, features: np.ndarray
 ) -> np.ndarray:
     """Return the share of the values used in the fit that each scan lacks."""
-    is_missing_value = np.isnan(features[:, model.measured_])
-    return is_missing_value.mean(axis=(1, 2))
+    missing_value_mask = np.isnan(features[:, model.measured_])
+    return missing_value_mask.mean(axis=(1, 2))
 
 
 def _find_sparse_scan_faults(
@@ -423,7 +425,7 @@ def _find_sparse_scan_faults(
 ) -> list[Finding]:
     """Return a fault for each scan that lacks most values of the fit."""
     missing_shares = _compute_missing_shares(model, features)
-    is_refused = missing_shares > MAX_MISSING_SHARE
+    refused_scan_mask = missing_shares > MAX_MISSING_SHARE
     return [
         Finding(
             f"the scan lacks {missing_share:.0%} of the values that were used in the "
@@ -432,7 +434,9 @@ def _find_sparse_scan_faults(
             scan=scan_name,
         )
         for scan_name, missing_share in zip(
-            scan_names[is_refused], missing_shares[is_refused], strict=True
+            scan_names[refused_scan_mask],
+            missing_shares[refused_scan_mask],
+            strict=True,
         )
     ]
 
@@ -466,11 +470,11 @@ def _check_missing_values(
             list_grouped_finding_texts(fault_findings),
         )
     max_share_in_fit = model.origin_.facts.get("most_missing", 1.0)
-    is_sparse = missing_shares > max_share_in_fit + MISSING_SHARE_MARGIN
-    if is_sparse.any():
+    sparse_scan_mask = missing_shares > max_share_in_fit + MISSING_SHARE_MARGIN
+    if sparse_scan_mask.any():
         message = (
-            f"{is_sparse.sum()} of {len(scan_names)} scans "
-            f"({join_with_commas(scan_names[is_sparse], 5)}) lack up to "
+            f"{sparse_scan_mask.sum()} of {len(scan_names)} scans "
+            f"({join_with_commas(scan_names[sparse_scan_mask], 5)}) lack up to "
             f"{missing_shares.max():.0%} of the values that the model uses; no "
             f"training scan lacked more than {max_share_in_fit:.0%}. Missing values "
             "are replaced by the means over the training scans."
@@ -478,29 +482,29 @@ def _check_missing_values(
         warnings.warn(message, stacklevel=3)
 
 
-def _flag_unlike_connectomes(
+def _make_unlike_connectome_mask(
     model: PackedClassifier, connectomes: np.ndarray, scan_names: pd.Series
 ) -> np.ndarray:
     """Return and warn which connectomes differ in kind from those of the fit."""
-    is_unlike = np.zeros(len(scan_names), dtype=bool)
+    unlike_scan_mask = np.zeros(len(scan_names), dtype=bool)
     connectome_profile = model.origin_.facts.get("connectomes")
     if connectome_profile is None:
-        return is_unlike
-    mask_by_difference = flag_unlike_scans_by_reason(connectomes, connectome_profile)
-    if mask_by_difference:
-        is_unlike = np.any([*mask_by_difference.values()], axis=0)
+        return unlike_scan_mask
+    unlike_mask_by_reason = make_unlike_mask_by_reason(connectomes, connectome_profile)
+    if unlike_mask_by_reason:
+        unlike_scan_mask = np.any([*unlike_mask_by_reason.values()], axis=0)
         message = (
-            f"{is_unlike.sum()} of {len(scan_names)} scans "
-            f"({join_with_commas(scan_names[is_unlike], 5)}) have connectomes unlike "
-            f"the training connectomes: {'; '.join(mask_by_difference)}. The "
+            f"{unlike_scan_mask.sum()} of {len(scan_names)} scans "
+            f"({join_with_commas(scan_names[unlike_scan_mask], 5)}) have connectomes "
+            f"unlike the training connectomes: {'; '.join(unlike_mask_by_reason)}. The "
             "predictions are unreliable. Compute these connectomes by the method used "
             "for the training data."
         )
         warnings.warn(message, stacklevel=3)
-    return is_unlike
+    return unlike_scan_mask
 
 
-def flag_training_data_and_ids(
+def make_training_scan_masks(
     model: PackedClassifier,
     cohort: Cohort,
     connectomes: np.ndarray,
@@ -518,35 +522,35 @@ def flag_training_data_and_ids(
 
     Returns
     -------
-    has_training_data, has_training_id : arrays of bool, shape (n_scans,)
+    training_data_scan_mask, training_id_scan_mask : bool arrays of shape (n_scans,)
         All False for files of models that hold no hashes.
     """
     training_hash_record = model.origin_.facts.get("people")
     if not training_hash_record:
-        is_in_training = np.zeros(cohort.n_scans, dtype=bool)
-        return is_in_training, is_in_training
+        training_scan_mask = np.zeros(cohort.n_scans, dtype=bool)
+        return training_scan_mask, training_scan_mask
     salt = training_hash_record["salt"]
     own_connectomes = None if cohort.shares_connectome else connectomes
     training_scan_hashes = set(training_hash_record["scans"])
-    has_training_data = [
+    training_data_flags = [
         not training_scan_hashes.isdisjoint(scan_hashes)
         for scan_hashes in list_hashes_by_scan(features, own_connectomes, salt)
     ]
     training_id_hashes = set(training_hash_record["ids"])
     if cohort.provenance.get("people") == NOT_GIVEN:
         training_id_hashes = set()  # The ids are row numbers.
-    has_training_id = [
+    training_id_flags = [
         hash_person(person_id, salt) in training_id_hashes
         for person_id in cohort.groups
     ]
-    return np.array(has_training_data), np.array(has_training_id)
+    return np.array(training_data_flags), np.array(training_id_flags)
 
 
 def _warn_of_training_people(
-    cohort: Cohort, is_in_training: np.ndarray, *, ids_are_new: bool
+    cohort: Cohort, training_scan_mask: np.ndarray, *, ids_are_new: bool
 ) -> None:
     """Warn how many people of a cohort were in the training."""
-    person_ids = list(dict.fromkeys(cohort.groups[is_in_training]))
+    person_ids = list(dict.fromkeys(cohort.groups[training_scan_mask]))
     if not person_ids:
         return
     reason_text = "the data of a scan are the same"
@@ -937,32 +941,34 @@ def predict_people(
     connectomes, features = match_connectomes_and_features(model, cohort)
     scan_names = cohort.table["scan"]
     _check_missing_values(model, features, scan_names)
-    is_unlike_connectome = _flag_unlike_connectomes(model, connectomes, scan_names)
+    unlike_connectome_mask = _make_unlike_connectome_mask(
+        model, connectomes, scan_names
+    )
     swapped_value_names, side_notes = _list_swapped_names_and_side_notes(
         model, cohort, connectomes, features
     )
-    is_in_training, has_training_id = flag_training_data_and_ids(
+    training_scan_mask, training_id_scan_mask = make_training_scan_masks(
         model, cohort, connectomes, features
     )
     if not ids_are_new:
-        is_in_training = is_in_training | has_training_id
-    _warn_of_training_people(cohort, is_in_training, ids_are_new=ids_are_new)
+        training_scan_mask = training_scan_mask | training_id_scan_mask
+    _warn_of_training_people(cohort, training_scan_mask, ids_are_new=ids_are_new)
     features = _deconfound_features(model, cohort, features)
     deconfounder = _load_deconfounder(model)
-    is_unharmonized = ~deconfounder.make_learned_site_mask(cohort.table)
-    is_scan_without_covariate = np.zeros(cohort.n_scans, dtype=bool)
+    unharmonized_scan_mask = ~deconfounder.make_learned_site_mask(cohort.table)
+    missing_covariate_scan_mask = np.zeros(cohort.n_scans, dtype=bool)
     for covariate_name, min_and_max_in_fit in model_origin.facts.get(
         "ranges", {}
     ).items():
-        is_scan_without_covariate |= _flag_scans_without_covariate(
+        missing_covariate_scan_mask |= _make_missing_covariate_mask(
             cohort, covariate_name, min_and_max_in_fit
         )
     z_scores = model.scaler_.apply(features)
-    is_outlier_scan = (np.abs(z_scores) > 3).mean(axis=(1, 2)) > MAX_OUTLIER_SHARE
-    if is_outlier_scan.any():
+    outlier_scan_mask = (np.abs(z_scores) > 3).mean(axis=(1, 2)) > MAX_OUTLIER_SHARE
+    if outlier_scan_mask.any():
         warnings.warn(
-            f"{is_outlier_scan.sum()} of {len(scan_names)} scans are unlike the "
-            f"training scans ({join_with_commas(scan_names[is_outlier_scan], 5)}): "
+            f"{outlier_scan_mask.sum()} of {len(scan_names)} scans are unlike the "
+            f"training scans ({join_with_commas(scan_names[outlier_scan_mask], 5)}): "
             "more than a tenth of their values are over 3 standard deviations from the "
             "means of the training scans. The probabilities of these scans are "
             "unreliable.",
@@ -994,11 +1000,13 @@ def predict_people(
     )
     if not reason_without_set:
         set_record = model_card["prediction_sets"]
-        is_in_set = predict_set_membership(model, set_record, model.decision_scores(X))
+        set_membership_mask = predict_set_membership(
+            model, set_record, model.decision_scores(X)
+        )
         set_class_names = np.array(set_record["classes"])
         prediction_table[SET_COLUMN] = [
-            SET_JOINER.join(set_class_names[set_mask]) or EMPTY_SET
-            for set_mask in is_in_set
+            SET_JOINER.join(set_class_names[set_class_mask]) or EMPTY_SET
+            for set_class_mask in set_membership_mask
         ]
     true_labels = list_merged_labels(
         cohort, model_origin.facts.get("merged_classes") or {}
@@ -1009,11 +1017,11 @@ def predict_people(
             for true_label in true_labels
         ]
     remark_masks = (
-        is_outlier_scan,
-        is_unlike_connectome,
-        is_in_training,
-        is_unharmonized,
-        is_scan_without_covariate,
+        outlier_scan_mask,
+        unlike_connectome_mask,
+        training_scan_mask,
+        unharmonized_scan_mask,
+        missing_covariate_scan_mask,
         np.full(cohort.n_scans, bool(swapped_value_names)),
     )
     prediction_table["remark"] = _list_scan_remarks(
@@ -1026,12 +1034,12 @@ def predict_people(
     prediction_table.attrs["no_sets"] = reason_without_set
     prediction_table.attrs["side_notes"] = side_notes
     prediction_table.attrs["swapped_values"] = swapped_value_names
-    prediction_table.attrs["is_in_training"] = is_in_training.tolist()
+    prediction_table.attrs["is_in_training"] = training_scan_mask.tolist()
     prediction_table.attrs["n_unlike"] = {
-        "features": int(is_outlier_scan.sum()),
-        "connectomes": int(is_unlike_connectome.sum()),
+        "features": int(outlier_scan_mask.sum()),
+        "connectomes": int(unlike_connectome_mask.sum()),
     }
-    prediction_table.attrs["n_unharmonized"] = int(is_unharmonized.sum())
+    prediction_table.attrs["n_unharmonized"] = int(unharmonized_scan_mask.sum())
     prediction_table.attrs["learned_sites"] = deconfounder.list_learned_sites(
         cohort.table
     )
@@ -1155,7 +1163,7 @@ def _deconfound_features(
     return deconfounder.transform(features, cohort.table)
 
 
-def _flag_scans_without_covariate(
+def _make_missing_covariate_mask(
     cohort: Cohort, covariate_name: str, min_and_max_in_fit: tuple[float, float]
 ) -> np.ndarray:
     """Warn if values of a covariate are missing or far outside the range of the fit.
@@ -1176,16 +1184,16 @@ def _flag_scans_without_covariate(
             stacklevel=3,
         )
     covariate_series = cohort.table[find_covariate_column(cohort.table, covariate_name)]
-    is_missing_value = covariate_series.isna().to_numpy()
-    if is_missing_value.any():
-        scans_text = join_with_commas(cohort.table["scan"][is_missing_value], 5)
+    missing_value_mask = covariate_series.isna().to_numpy()
+    if missing_value_mask.any():
+        scans_text = join_with_commas(cohort.table["scan"][missing_value_mask], 5)
         warnings.warn(
-            f"{is_missing_value.sum()} of {len(is_missing_value)} scans "
-            f"{verb_form(is_missing_value.sum(), 'have')} no {covariate_name} "
+            f"{missing_value_mask.sum()} of {len(missing_value_mask)} scans "
+            f"{verb_form(missing_value_mask.sum(), 'have')} no {covariate_name} "
             f"({scans_text}). The mean over the training scans is used instead.",
             stacklevel=3,
         )
-    return is_missing_value
+    return missing_value_mask
 
 
 def list_merged_labels(

@@ -606,18 +606,18 @@ def merge_classes(
             f"have scans; got {merging_text}. The scans have the classes "
             f"{', '.join(cohort.classes)}."
         )
-    is_selected = new_label_series.notna().to_numpy()
+    selected_scan_mask = new_label_series.notna().to_numpy()
     findings = [Finding(f"classes merged: {merging_text}", kind=CLASSES)]
-    if not is_selected.all():
-        n_left_out_by_class = cohort.table["label"][~is_selected].value_counts()
+    if not selected_scan_mask.all():
+        n_left_out_by_class = cohort.table["label"][~selected_scan_mask].value_counts()
         counts_text = named_counts_text(n_left_out_by_class.items())
         message = f"scans of other classes are left out: {counts_text}"
         findings.append(Finding(message, LEFT_OUT, kind=OTHER_CLASSES))
-    selected_cohort = cohort.select(is_selected, fate=OTHER_CLASS)
+    selected_cohort = cohort.select(selected_scan_mask, fate=OTHER_CLASS)
     return replace(
         selected_cohort,
         table=selected_cohort.table.assign(
-            label=new_label_series[is_selected].to_numpy()
+            label=new_label_series[selected_scan_mask].to_numpy()
         ),
         classes=tuple(originals_by_class),
         classes_ordered=True,  # They are in the order of `merged`.

@@ -177,11 +177,11 @@ def covariance_connectome(
     for feature_values in np.moveaxis(np.asarray(features, dtype=np.float64), 2, 0):
         person_mean_table = pd.DataFrame(feature_values).groupby(scan_person_ids).mean()
         # means over visits leave a constant region a spread of rounding
-        is_varying_region = (
+        varying_region_mask = (
             person_mean_table.std() > 1e-9 * person_mean_table.mean().abs()
         )
         correlation_table = (
-            person_mean_table.where(is_varying_region, axis=1)
+            person_mean_table.where(varying_region_mask, axis=1)
             .corr(min_periods=3)
             .fillna(0.0)
         )
@@ -254,7 +254,7 @@ def learn_connectome_profile(W: np.ndarray) -> dict[str, Any]:
     }
 
 
-def flag_unlike_scans_by_reason(
+def make_unlike_mask_by_reason(
     W: np.ndarray, training_profile: Mapping[str, Any]
 ) -> dict[str, np.ndarray]:
     """Return whether connectomes are unlike those of the training, by reason.

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import Preparation, covariance_connectome
 from brainlsap.graph.connectomes import (
-    flag_unlike_scans_by_reason,
     learn_connectome_profile,
+    make_unlike_mask_by_reason,
 )
 
 N_SCANS, N_ROIS, N_FEATURES = 9, 7, 2
@@ -118,7 +118,7 @@ def test_a_covariance_needs_three_people(features):
 def test_a_reason_has_the_value_of_the_unlike_scans(W):
     training_kind = learn_connectome_profile(W)
     W[3] *= 1e-6
-    ((reason, is_unlike),) = flag_unlike_scans_by_reason(W, training_kind).items()
+    ((reason, is_unlike),) = make_unlike_mask_by_reason(W, training_kind).items()
     assert np.flatnonzero(is_unlike).tolist() == [3]
     upper_weights = W[3][np.triu_indices(N_ROIS, 1)]
     expected_mean = upper_weights[upper_weights > 0].mean()
