@@ -500,7 +500,7 @@ def test_probabilities_that_are_right_are_called_wrong_in_one_of_twenty(monkeypa
     monkeypatch.setattr(comparison, "N_CALIBRATION_DRAWS", 99)
     rng = np.random.default_rng(0)
     person_codes = np.repeat(np.arange(40), rng.integers(1, 3, 40))
-    n_scans, is_tested = len(person_codes), np.ones((3, 2), bool)
+    n_scans, tested_parameter_mask = len(person_codes), np.ones((3, 2), bool)
     log_odds = 2 * rng.normal(size=(40, 3))[person_codes]
     log_odds += 0.3 * rng.normal(size=(n_scans, 3))
     P = np.exp(log_odds) / np.exp(log_odds).sum(axis=1, keepdims=True)
@@ -512,16 +512,18 @@ def test_probabilities_that_are_right_are_called_wrong_in_one_of_twenty(monkeypa
         y = [rng.choice(3, p=share) for share in person_probabilities]
         y = np.array(y)[person_codes]
         p_values = comparison._compute_calibration_p_values(
-            P, y, person_codes, is_tested
+            P, y, person_codes, tested_parameter_mask
         )
         n_wrong += p_values.min() <= 0.05
     assert n_wrong <= 20
     too_extreme = P**4 / (P**4).sum(axis=1, keepdims=True)
     p_values = comparison._compute_calibration_p_values(
-        too_extreme, y, person_codes, is_tested
+        too_extreme, y, person_codes, tested_parameter_mask
     )
     assert p_values[:, 0].min() < 0.05
-    is_tested[0] = False
-    p_values = comparison._compute_calibration_p_values(P, y, person_codes, is_tested)
+    tested_parameter_mask[0] = False
+    p_values = comparison._compute_calibration_p_values(
+        P, y, person_codes, tested_parameter_mask
+    )
     assert np.isnan(p_values[0]).all()
     assert np.isfinite(p_values[1:]).all()

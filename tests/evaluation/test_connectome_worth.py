@@ -184,10 +184,15 @@ def test_connectomes_are_diffused_relabelled_and_exchanged_between_people():
     x = rng.normal(size=(6, 5))
     groups = np.array(["p", "p", "q", "r", "r", "r"])
     cohort = make_own_cohort(W, x, np.array([0, 0, 1, 0, 0, 0]), groups)
-    is_measured = np.array([True, True, True, True, False])
+    measured_region_mask = np.array([True, True, True, True, False])
     diffused = {}
     for name, values in _iter_diffused_signals(
-        cohort, x[:, :, None], is_measured, Preparation(), 1, np.random.default_rng(1)
+        cohort,
+        x[:, :, None],
+        measured_region_mask,
+        Preparation(),
+        1,
+        np.random.default_rng(1),
     ):
         diffused[name] = values[..., 0]
     rng = np.random.default_rng(1)

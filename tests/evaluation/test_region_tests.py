@@ -234,11 +234,13 @@ def test_the_p_of_a_contrast_is_the_largest_of_three_nulls():
     contrasts[:, 9] = excesses[:, 9] = np.nan
     statistics = PermutedStatistics(effects, contrasts, excesses, unit_excesses)
     p = compute_contrast_p_values(statistics)
-    is_tested = np.arange(12) != 9
+    tested_region_mask = np.arange(12) != 9
     expected = [slow_contrast_p(statistics, region) for region in range(12)]
-    np.testing.assert_allclose(p[is_tested], np.array(expected)[is_tested])
+    np.testing.assert_allclose(
+        p[tested_region_mask], np.array(expected)[tested_region_mask]
+    )
     assert np.isnan(p[9])
-    assert len(set(p[is_tested])) > 4
+    assert len(set(p[tested_region_mask])) > 4
 
 
 def natural_spline_basis(numbers):
@@ -484,16 +486,16 @@ def test_intervals_of_effect_and_contrast_hold_the_truth(is_ordered):
 
 def test_family_wise_p_values_are_those_of_the_largest_of_all():
     rng = np.random.default_rng(0)
-    is_tested = np.arange(12) != 4
+    tested_region_mask = np.arange(12) != 4
     statistics = rng.normal(size=(40, 12))
     statistics[0, 3] = 4.0
     statistics[:, 4] = np.nan
     z = standardize_statistics(statistics)
     p = compute_family_wise_p_values(z)
     expected_z = (statistics - statistics.mean(0)) / statistics.std(0)
-    for region in np.flatnonzero(is_tested):
+    for region in np.flatnonzero(tested_region_mask):
         n_exceeding = sum(
-            expected_z[b, is_tested].max() >= expected_z[0, region]
+            expected_z[b, tested_region_mask].max() >= expected_z[0, region]
             for b in range(1, 40)
         )
         assert p[region] == pytest.approx((1 + n_exceeding) / 40)

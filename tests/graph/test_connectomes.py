@@ -118,8 +118,8 @@ def test_a_covariance_needs_three_people(features):
 def test_a_reason_has_the_value_of_the_unlike_scans(W):
     training_kind = learn_connectome_profile(W)
     W[3] *= 1e-6
-    ((reason, is_unlike),) = make_unlike_mask_by_reason(W, training_kind).items()
-    assert np.flatnonzero(is_unlike).tolist() == [3]
+    ((reason, unlike_scan_mask),) = make_unlike_mask_by_reason(W, training_kind).items()
+    assert np.flatnonzero(unlike_scan_mask).tolist() == [3]
     upper_weights = W[3][np.triu_indices(N_ROIS, 1)]
     expected_mean = upper_weights[upper_weights > 0].mean()
     assert reason.startswith(f"mean weight {expected_mean:.3g} ")
