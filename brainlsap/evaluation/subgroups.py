@@ -195,9 +195,9 @@ def case_mix_table(
         n_training_by_category, n_test_by_category = _match_category_counts(
             training_mix, test_mix, covariate_kind
         )
-        has_common_category = n_training_by_category.keys() & n_test_by_category.keys()
-        has_both = n_training_by_category and n_test_by_category
-        if covariate_kind == "sex" and has_both and not has_common_category:
+        common_categories = n_training_by_category.keys() & n_test_by_category.keys()
+        has_both_counts = n_training_by_category and n_test_by_category
+        if covariate_kind == "sex" and has_both_counts and not common_categories:
             table_rows.append(("sex: no value occurs in both", "", "", "", ""))
         table_rows += _list_case_mix_rows(
             covariate_kind, n_training_by_category, n_test_by_category

@@ -481,14 +481,14 @@ def find_largest_accurate_scale(kernel: str, dtype: torch.dtype) -> float:
     return min(computed_max_scale, declared_max_scale)
 
 
-def _bisect_largest_scale(is_accurate_function: Callable[[float], bool]) -> float:
+def _bisect_largest_scale(accuracy_test: Callable[[float], bool]) -> float:
     """Return the largest scale, at most `_LARGEST_SCALE`, up to which a test holds."""
-    if is_accurate_function(_LARGEST_SCALE):
+    if accuracy_test(_LARGEST_SCALE):
         return _LARGEST_SCALE
     lower_scale, upper_scale = 0.0, _LARGEST_SCALE
     while upper_scale - lower_scale > 1e-6 * upper_scale:
         middle_scale = (lower_scale + upper_scale) / 2
-        if is_accurate_function(middle_scale):
+        if accuracy_test(middle_scale):
             lower_scale = middle_scale
         else:
             upper_scale = middle_scale
