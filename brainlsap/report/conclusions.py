@@ -102,7 +102,7 @@ COMPARED_CONNECTOMES = ("original", *RANDOM_CONNECTOMES)
 NONE_SHOWN, POSSIBLY, NOT_TESTED = "NONE SHOWN", "POSSIBLY", "NOT TESTED"
 SAME = "SAME"
 WARNING, NO_WARNING, NOT_USED = "WARNING", "NO WARNING", "NOT USED"
-NOTHING_TO_EXPLAIN, NOT_ALL = "NOTHING TO EXPLAIN", "NOT ALL"
+NOTHING_TO_EXPLAIN, NOT_FULLY = "NOTHING TO EXPLAIN", "NOT FULLY"
 TOO_FEW_TO_TELL = "TOO FEW TO TELL"
 NO_GAIN, TOO_SMALL, LOSS, UNCLEAR = "NO GAIN", "TOO SMALL", "LOSS", "UNCLEAR"
 """Verdicts that fit questions for regions or risks; their answer is "NOT SHOWN"."""
@@ -1058,14 +1058,19 @@ def model_and_test_text(evaluation: Evaluation) -> str:
     )
 
 
+_SMALL_SCALE_SENTENCE = (
+    "A small scale means that the model uses a region's own value, hardly averaged."
+)
+
+
 def _scale_sentence(evaluation: Evaluation) -> str:
     """Return which model's scales a report shows, and the meaning of a small scale."""
     source_sentence = ""
     if list_models_with_scales(evaluation):
         if not is_ranked_by_varied_scales(evaluation):
             return (
-                " A small scale means little averaging. The report does not rank "
-                "regions by their scales."
+                f" {_SMALL_SCALE_SENTENCE} The report does not rank regions by their "
+                "scales."
             )
         scale_model_name = str(select_scale_ranking_table(evaluation)["model"].iloc[0])
         if scale_model_name != evaluation.models[0]:
@@ -1074,8 +1079,8 @@ def _scale_sentence(evaluation: Evaluation) -> str:
                 f"{model_name_with_article(scale_model_name)}."
             )
     return (
-        f"{source_sentence} A small scale means little averaging. It does not mean "
-        "that a region differs between classes or is important."
+        f"{source_sentence} {_SMALL_SCALE_SENTENCE} It does not mean that a region "
+        "differs between classes or is important."
     )
 
 
@@ -1169,7 +1174,7 @@ def judge_covariates(
 ) -> Conclusion:
     """Answer whether age, sex, site or other covariates alone explain the score.
 
-    The answer is always "NOT SHOWN"; its label is the verdict. "NOT ALL", with the
+    The answer is always "NOT SHOWN"; its label is the verdict. "NOT FULLY", with the
     names of the compared covariates if others are known: brain data improve the
     prediction from covariates (`added_value_conclusion`), and the covariates include
     all columns of which the audit warns. "POSSIBLY": the audit warns of a column that
@@ -1282,13 +1287,13 @@ def _not_explained_verdict(evaluation: Evaluation) -> str:
     """
     uncompared_covariates = _list_uncompared_covariates(evaluation)
     if not uncompared_covariates:
-        return NOT_ALL
+        return NOT_FULLY
     modelled_covariate_names = evaluation.settings["covariates"]
     names_text = ", ".join(modelled_covariate_names)
     if len(modelled_covariate_names) > N_COVARIATES:
         names_text = "THOSE COMPARED"
     uncompared_text = ", ".join(uncompared_covariates)
-    return f"{names_text}: {NOT_ALL}; {uncompared_text}: {NOT_TESTED}".upper()
+    return f"{names_text}: {NOT_FULLY}; {uncompared_text}: {NOT_TESTED}".upper()
 
 
 def _list_uncompared_covariates(evaluation: Evaluation) -> list[str]:
@@ -1395,9 +1400,8 @@ def _list_covariate_sentences(
     ]
     if score_texts:
         sentences.append(
-            "Balanced accuracy from each variable alone, with its values in groups "
-            "(leakage audit): "
-            f"{', '.join(score_texts)}."
+            "Balanced accuracy from each variable alone, by groups of its values "
+            f"instead of a linear model: {', '.join(score_texts)}."
         )
     uncompared_covariates = _list_uncompared_covariates(evaluation)
     if uncompared_covariates:
@@ -1580,8 +1584,8 @@ def judge_probabilities(
     """Answer whether one patient's probability can be trusted.
 
     "NO": the model was not shown to be better than chance, or its calibration error in
-    this study is clearly above `MAX_CALIBRATION_ERROR`. Otherwise "NOT TESTED", because
-    a study has no other sample. The answer is "NOT SHOWN" in both cases.
+    this study is clearly above `MAX_CALIBRATION_ERROR`. Otherwise "NOT SHOWN", because
+    a study has no other sample. "NOT TESTED": the model gives no probabilities.
     """
     question_text = "Can one patient's probability be trusted?"
     main_model_name, class_priors = evaluation.models[0], evaluation.class_priors()
@@ -1599,14 +1603,11 @@ def judge_probabilities(
     ]
     error_text = tables.calibration_error_text(evaluation)
     sentences = [
-        "On average, the probability of the predicted class differs from the share of "
-        f"correct predictions by {error_text} (calibration error, 95%)."
+        "Mean difference between the probability of the predicted class and the share "
+        f"of correct predictions: {error_text} (calibration error, 95%; perfect: 0)."
     ]
-    label = NOT_TESTED
-    reason_text = (
-        "Probabilities were tested only on average over this sample, and in no other "
-        "clinic."
-    )
+    label = ""
+    reason_text = "Probabilities were tested only on average and only in this sample."
     smallest_error = lower_bound if np.isfinite(lower_bound) else error
     if smallest_error > MAX_CALIBRATION_ERROR:
         label = NO
@@ -1898,7 +1899,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
 
     "YES" requires :func:`brainlsap.evaluation.connectome_gain`: more than random
     connectomes add. Otherwise its verdict is "NO GAIN" or "TOO SMALL" if the intervals
-    exclude a gain that counts over every kind of random connectomes, and "UNCLEAR" if
+    exclude a gain that counts over one kind of random connectomes, and "UNCLEAR" if
     they do not. A better score than that of a ridge regression without the connectome
     is not enough, because averages over random connectomes gain as well; a worse one
     means "NO" or, beside such a gain, "NOT SHOWN".
@@ -1908,8 +1909,8 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     )
     baseline_name = NESTED_RIDGES[0]
     verdict, label = NOT_SHOWN, ""
-    reason_text = ""
-    answer_sentences = []
+    reason_text = answer_sentence = ridge_scales_sentence = ""
+    score_sentences = []
     partial_conclusions = tuple[Conclusion, ...]()
     estimate = interval_low = interval_high = p_value = np.nan
     if evaluation.connectome_gain is not None:
@@ -1924,15 +1925,12 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         reason_text, answer_sentence = _gain_verdict_and_basis(
             network_gain_verdict.answer, partial_conclusions
         )
-        answer_sentences = [
-            answer_sentence,
-            _untested_scales_sentence(evaluation, connectome_model_name),
-        ]
+        ridge_scales_sentence = _ridge_scales_sentence(
+            evaluation, connectome_model_name
+        )
         if network_gain_verdict.answer == "yes":
             verdict = YES
-        elif network_gain_verdict.answer == "unclear" or UNCLEAR in {
-            conclusion.verdict for conclusion in partial_conclusions[1:]
-        }:
+        elif network_gain_verdict.answer == "unclear":
             label = UNCLEAR
         else:
             label = NO_GAIN if interval_low <= 0 else TOO_SMALL
@@ -1944,7 +1942,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         score_verdict = _row_verdict(comparison_row)
         if score_verdict == NO:
             verdict, label = (NOT_SHOWN, "") if verdict == YES else (NO, "")
-        answer_sentences.append(
+        score_sentences.append(
             _connectome_score_gain_sentence(
                 evaluation, connectome_model_name, comparison_row, score_verdict
             )
@@ -1953,7 +1951,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             random_connectome_row = comparison_table.loc[RANDOM_CONNECTOME_RIDGE]
             if _row_verdict(random_connectome_row) == NO and verdict == YES:
                 verdict = NOT_SHOWN
-            answer_sentences.append(
+            score_sentences.append(
                 _random_connectome_score_sentence(random_connectome_row)
             )
         if evaluation.connectome_gain is None:
@@ -1962,14 +1960,17 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
                 comparison_columns
             ]
     elif not partial_conclusions:
-        answer_sentences.append(
+        score_sentences.append(
             "The study contains no comparison of models with and without the "
             "connectome."
         )
     return Conclusion(
         "Does the connectome help?",
         verdict,
-        " ".join(filter(None, answer_sentences)),
+        # The scores come first: they are of the model that predicts.
+        " ".join(
+            filter(None, [ridge_scales_sentence, *score_sentences, answer_sentence])
+        ),
         estimate,
         interval_low,
         interval_high,
@@ -1990,8 +1991,8 @@ def _gain_verdict_and_basis(
             "The connectome of the study adds more information than random connectomes "
             "do.",
             "With this connectome, the data are at least 20 times as probable as with "
-            "relabelled and with rewired connectomes (90% intervals above 0, one "
-            "common scale for all regions).",
+            "relabelled and with rewired connectomes, if all regions have one common "
+            "scale (90% intervals above 0).",
         )
     verdict_by_reference = {
         reference_name: partial_conclusion.verdict
@@ -2007,8 +2008,8 @@ def _gain_verdict_and_basis(
         for verdict, reference_names in reference_names_by_verdict.items()
     ]
     verdict_sentence = (
-        "Gain of the study's connectome with one common scale for all regions (90% "
-        f"intervals): {', '.join(verdict_texts)} connectomes."
+        "Gain in information if all regions have one common scale (90% intervals): "
+        f"{', '.join(verdict_texts)} connectomes."
     )
     if gain_answer == "unclear":
         return (
@@ -2034,14 +2035,14 @@ def _gain_verdict_and_basis(
     )
     if unclear_names:
         reason_text += (
-            f"; a gain over {join_with_and(unclear_names)} connectomes is neither "
-            "shown nor excluded"
+            f", which decides the verdict; a gain over {join_with_and(unclear_names)} "
+            "connectomes is neither shown nor excluded"
         )
     return f"{reason_text}.", verdict_sentence
 
 
-def _untested_scales_sentence(evaluation: Evaluation, ridge_name: str) -> str:
-    """Return in how many folds the scales of a ridge are not those of the test."""
+def _ridge_scales_sentence(evaluation: Evaluation, ridge_name: str) -> str:
+    """Return in how many folds a ridge has a scale per region, or no connectome."""
     ridge_row_mask = evaluation.fits["model"] == ridge_name
     ridge_fits = evaluation.fits[ridge_row_mask]
     if collect_model_settings(ridge_fits).get("scales") != "auto":
@@ -2052,7 +2053,7 @@ def _untested_scales_sentence(evaluation: Evaluation, ridge_name: str) -> str:
     if n_region_folds:
         return (
             f"{ridge_name} has a scale for each region in {n_region_folds} of "
-            f"{folds_text}, which this test does not use."
+            f"{folds_text}."
         )
     if ridge_kinds.count("none") == len(ridge_kinds) > 0:
         return f"{ridge_name} used no connectome in any of {folds_text}."

@@ -21,7 +21,7 @@ from brainlsap.report.conclusions import (
     NO_GAIN,
     NO_WARNING,
     NONE_SHOWN,
-    NOT_ALL,
+    NOT_FULLY,
     NOT_SHOWN,
     NOT_TESTED,
     NOT_USED,
@@ -258,7 +258,7 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
         # A random connectome is subtracted; its own gain is in the figure.
         assert answer.partial_conclusions[1].estimate == pytest.approx(lead)
         assert answer.partial_conclusions[1].sentence.startswith(f"{lead:+z.1f}")
-    # Where one kind of random connectomes is unclear, so is the answer.
+    # One kind of random connectomes over which no gain counts is sufficient.
     mixed = draw_gain_table(0, 1)
     mixed.loc[mixed["connectome"] == "relabelled", "evidence_lead_high"] = 4.0
     answer = judge_connectome(replace(gained, connectome_gain=mixed))
@@ -266,8 +266,8 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
         UNCLEAR,
         NO_GAIN,
     ]
-    assert answer.verdict == UNCLEAR
-    # A gain that is shown over one kind is not called unclear.
+    assert answer.verdict == NO_GAIN
+    # A gain that is shown over the other kind is not mentioned.
     mixed = draw_gain_table(0, 1)
     is_relabelled = mixed["connectome"] == "relabelled"
     mixed.loc[is_relabelled, "evidence_lead"] = 8.0
@@ -492,7 +492,7 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
         severity="warning", covariate="SEX", balanced_accuracy=0.4, p_value=0.01
     )
     # Site is in the table but in no model, so the verdict does not speak of it.
-    not_explained = "AGE, SEX: NOT ALL; SITE: NOT TESTED"
+    not_explained = "AGE, SEX: NOT FULLY; SITE: NOT TESTED"
     for covariate, verdict in (("SEX", not_explained), ("SITE", POSSIBLY)):
         warned = replace(beside, audit=audit.assign(covariate=covariate))
         expected = verdict if answer == YES else POSSIBLY
@@ -517,7 +517,7 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
     columns = ["AGE", "SEX", "SITE"]
     complete = replace(beside, settings=beside.settings | {"covariates": columns})
     covariates = judge_covariates(complete, chance, found.added_value)
-    assert covariates.verdict == (NOT_ALL if answer == YES else POSSIBLY)
+    assert covariates.verdict == (NOT_FULLY if answer == YES else POSSIBLY)
     # The sentence of the methods agrees with the answer.
     confounding = conclusions.confounding_text(beside, found)
     assert ("AGE and SEX alone do not explain" in confounding) == (answer == YES)
@@ -571,7 +571,7 @@ def test_probabilities_are_judged_by_their_calibration(make_study):
     )
     is_better, at_chance = Conclusion("", YES, ""), Conclusion("", NOT_SHOWN, "")
     share_right = (rows["predicted"] == rows["truth"])[rows["model"] == "LSAP-C"].mean()
-    for confidence, verdict in ((share_right, NOT_TESTED), (0.4, NO)):
+    for confidence, verdict in ((share_right, NOT_SHOWN), (0.4, NO)):
         others = (1 - confidence) / (len(columns) - 1)
         certain = np.where(is_predicted, confidence, others)
         told = replace(
@@ -731,8 +731,9 @@ def test_the_score_with_a_random_connectome_is_subtracted(
     conclusion = judge_connectome(judged)
     row = tables.person_comparison_table(judged, "LSAP-R").set_index("model")
     difference = row.loc[RANDOM_CONNECTOME_RIDGE, "difference"]
-    assert f"{difference:+.3f}" in conclusion.sentence
-    assert conclusion.sentence.endswith(f", {score_verdict}.")
+    _, control_text = conclusion.sentence.split(RANDOM_CONNECTOME_RIDGE)
+    assert f"{difference:+.3f}" in control_text
+    assert f"), {score_verdict}." in control_text
     assert conclusion.answer == answer
 
 
