@@ -71,27 +71,27 @@ def make_plain_series(column_values: Any) -> pd.Series:
     column_values = fill_masked_values(column_values)
     is_extension_dtype = pd.api.types.is_extension_array_dtype(column_values)
     has_dtype = is_extension_dtype or isinstance(column_values, pd.Series)
-    reset_column = pd.Series(
+    column_series = pd.Series(
         column_values if has_dtype else list(column_values)
     ).reset_index(drop=True)
-    if _is_plain_column(reset_column):
-        return reset_column
-    missing_cell_mask = reset_column.isna()
-    object_cells = reset_column.astype(object).where(~missing_cell_mask, None)
+    if _is_plain_column(column_series):
+        return column_series
+    missing_cell_mask = column_series.isna()
+    object_cells = column_series.astype(object).where(~missing_cell_mask, None)
     if missing_cell_mask.any() and object_cells.dropna().map(type).eq(bool).all():
         return object_cells.astype(float)  # truth values with missing ones
     return pd.Series(object_cells.tolist())
 
 
-def _is_plain_column(column_values: pd.Series) -> bool:
+def _is_plain_column(column_series: pd.Series) -> bool:
     """Return whether a column has a NumPy type or is text, and no NA of pandas."""
-    dtype = column_values.dtype
+    dtype = column_series.dtype
     is_nullable = getattr(dtype, "na_value", None) is pd.NA
     if is_nullable or isinstance(dtype, pd.CategoricalDtype):
         return False
     if not pd.api.types.is_object_dtype(dtype):
         return True
-    missing_cells = column_values[column_values.isna()]
+    missing_cells = column_series[column_series.isna()]
     return not any(cell_value is pd.NA for cell_value in missing_cells)
 
 
@@ -115,12 +115,12 @@ def check_connectomes(W: np.ndarray) -> None:
     max_weights = W.max(axis=(1, 2))
     valid_connectome_mask = (min_weights >= 0) & (max_weights <= MAX_ABSOLUTE)
     if not valid_connectome_mask.all():
-        invalid_index = np.flatnonzero(~valid_connectome_mask)[0]
+        invalid_scan_index = np.flatnonzero(~valid_connectome_mask)[0]
         raise ParameterError(
             f"connection weights must lie between 0 and {MAX_ABSOLUTE:g}. The "
-            f"connectome in row {invalid_index} of X contains a weight that is NaN or "
-            "outside this range. Correct the connectome, or leave this scan out. "
-            "If the weights are correlations, Cohort.from_arrays(..., "
+            f"connectome in row {invalid_scan_index} of X contains a weight that is "
+            "NaN or outside this range. Correct the connectome, or leave this scan "
+            "out. If the weights are correlations, Cohort.from_arrays(..., "
             "negative='drop').to_array() sets negative weights to 0."
         )
     for scan_index, connectome in enumerate(W):
@@ -149,14 +149,14 @@ def _is_asymmetric(connectome: np.ndarray) -> bool:
 
 def check_features(features: np.ndarray) -> None:
     """Raise unless every feature is NaN or small enough to be squared in float32."""
-    invalid_positions = np.argwhere(np.abs(features) > MAX_ABSOLUTE)
-    if len(invalid_positions):
-        scan_index = invalid_positions[0][0]
+    invalid_value_positions = np.argwhere(np.abs(features) > MAX_ABSOLUTE)
+    if len(invalid_value_positions):
+        scan_index = invalid_value_positions[0][0]
         raise ParameterError(
             f"feature values must lie between -{MAX_ABSOLUTE:g} and {MAX_ABSOLUTE:g}; "
-            f"got {features[tuple(invalid_positions[0])]:g} in row {scan_index} of X. "
-            "Correct the value, or convert the feature to another unit. If the value "
-            "was not measured, write NaN."
+            f"got {features[tuple(invalid_value_positions[0])]:g} in row {scan_index} "
+            "of X. Correct the value, or convert the feature to another unit. If the "
+            "value was not measured, write NaN."
         )
 
 
@@ -243,7 +243,7 @@ class SelectedRows:
         """Return whether all rows are the same; the first that differs ends it."""
         first_row = self[0]
         return self._values.strides[0] == 0 or all(
-            np.array_equal(array_row, first_row) for array_row in self
+            np.array_equal(other_row, first_row) for other_row in self
         )
 
 

@@ -61,23 +61,23 @@ def resolve_class_prior(
             str(class_name): class_share
             for class_name, class_share in class_prior.items()
         }
-        missing_classes = [
+        missing_class_names = [
             class_name for class_name in class_names if class_name not in share_by_class
         ]
-        if missing_classes:
+        if missing_class_names:
             raise ParameterError(
                 f"{option_name('class_prior')} contains shares for "
                 f"{', '.join(share_by_class) or 'no class'} but not for "
-                f"{', '.join(missing_classes)}. Give a share for each of the classes "
-                f"{', '.join(class_names)}."
+                f"{', '.join(missing_class_names)}. Give a share for each of the "
+                f"classes {', '.join(class_names)}."
             )
         try:
-            share_array = np.array(
+            class_shares = np.array(
                 [float(class_share) for class_share in share_by_class.values()]
             )
         except (TypeError, ValueError):
-            share_array = np.array([np.nan])
-        if not (share_array > 0).all() or abs(share_array.sum() - 1) > _SUM_TOLERANCE:
+            class_shares = np.array([np.nan])
+        if not (class_shares > 0).all() or abs(class_shares.sum() - 1) > _SUM_TOLERANCE:
             shares_text = ", ".join(
                 f"{class_name}={class_share}"
                 for class_name, class_share in share_by_class.items()

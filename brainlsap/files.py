@@ -133,11 +133,11 @@ def check_outputs(
         if path.is_dir():
             raise ParameterError(f"{path} is a folder; give the path of a file.")
         for input_path in resolved_input_paths:
-            is_same = (
+            is_within_input = (
                 resolved_output_path == input_path
                 or input_path in resolved_output_path.parents
             )
-            if is_same or (path.exists() and path.samefile(input_path)):
+            if is_within_input or (path.exists() and path.samefile(input_path)):
                 raise ParameterError(
                     f"{path} is one of the input files and would be replaced. Choose "
                     "another output file."

@@ -239,10 +239,10 @@ def plot_regions(
     with use_paper_style(**{"axes.formatter.limits": (-2, 4)}):
         if atlas.has_surfaces or located_region_mask.any():
             if atlas.has_surfaces:
-                available_views, located_region_mask, coverage_note = (
+                available_view_names, located_region_mask, coverage_note = (
                     _find_views_region_mask_and_note(atlas, map_table, views)
                 )
-                for view_name in _expand_view_names(views, available_views):
+                for view_name in _expand_view_names(views, available_view_names):
                     picture_by_view[view_name] = make_view_picture(atlas, view_name)
                 min_view_height_mm = MIN_VIEW_HEIGHT
             else:
@@ -466,60 +466,63 @@ def _find_views_region_mask_and_note(
         "cortex": np.isin(region_indices, cortex_vertex_labels),
         "subcortex": np.isin(region_indices, subcortex_indices),
     }
-    structures_with_regions = [
+    structure_names_with_regions = [
         structure_name
         for structure_name in region_mask_by_structure
         if region_mask_by_structure[structure_name].any()
     ]
-    structures_with_values = [
+    structure_names_with_values = [
         structure_name
-        for structure_name in structures_with_regions
+        for structure_name in structure_names_with_regions
         if map_table[region_mask_by_structure[structure_name]].notna().any(axis=None)
     ]
     is_automatic = views in ("all", "compact")
-    drawn_structures = (
-        structures_with_values
-        if structures_with_values and is_automatic
-        else structures_with_regions
+    drawn_structure_names = (
+        structure_names_with_values
+        if structure_names_with_values and is_automatic
+        else structure_names_with_regions
     )
     coverage_note = "".join(
         f"No region of the {structure_name} has a value, so the {structure_name} is "
         "not drawn."
-        for structure_name in structures_with_regions
-        if structure_name not in drawn_structures
+        for structure_name in structure_names_with_regions
+        if structure_name not in drawn_structure_names
     )
-    available_views = [
+    available_view_names = [
         view_name
         for view_name in VIEWS
-        if ("subcortex" if view_name == "subcortex" else "cortex") in drawn_structures
+        if ("subcortex" if view_name == "subcortex" else "cortex")
+        in drawn_structure_names
     ]
     return (
-        available_views,
+        available_view_names,
         region_mask_by_structure["cortex"] | region_mask_by_structure["subcortex"],
         coverage_note,
     )
 
 
 def _expand_view_names(
-    views: str | Sequence[str], available_views: list[str]
+    views: str | Sequence[str], available_view_names: list[str]
 ) -> list[str]:
     """Return the full names of the views that a user names."""
     view_names = [
-        *available_views,
-        *(view_name.split()[0] for view_name in available_views),
+        *available_view_names,
+        *(view_name.split()[0] for view_name in available_view_names),
     ]
     views_by_name = {
-        name_or_group: [v for v in available_views if v.startswith(name_or_group)]
+        name_or_group: [v for v in available_view_names if v.startswith(name_or_group)]
         for name_or_group in view_names
     }
-    views_by_name["all"] = available_views
+    views_by_name["all"] = available_view_names
     views_by_name["cortex"] = [
-        view_name for view_name in available_views if view_name != "subcortex"
+        view_name for view_name in available_view_names if view_name != "subcortex"
     ]
-    has_surface_views = not {"medial left", "subcortex"}.isdisjoint(available_views)
+    has_surface_views = not {"medial left", "subcortex"}.isdisjoint(
+        available_view_names
+    )
     views_by_name["compact"] = [
         view_name
-        for view_name in available_views
+        for view_name in available_view_names
         if not (has_surface_views and view_name in ("dorsal", "ventral"))
     ]
     view_names = [views] if isinstance(views, str) else [*views]
@@ -633,14 +636,14 @@ def plot_effects(
         EFFECT_LIMITS[-1],
     )
     test_label = "corrected p < 0.05"
-    marked_regions = {
+    marked_regions_by_statistic = {
         statistic_name: list_significant_regions(evaluation, statistic_name, feature)
         for statistic_name in ("effect", "contrast")
     }
     if map_table.shape[1] > 1:
         hypothesis_text = "trend" if is_trend_tested(evaluation) else "difference"
         test_label = f"{hypothesis_text} over all classes ({test_label}; last row)"
-        if any(marked_regions.values()):
+        if any(marked_regions_by_statistic.values()):
             # Without these words, the marks are read as a test of the last class.
             last_title = map_table.columns[-1]
             test_name = "trend" if is_trend_tested(evaluation) else "overall"
@@ -653,8 +656,8 @@ def plot_effects(
         "vmax": color_limit,
         "colorbar_label": "Cohen's d",
         "views": "compact",
-        "outline": marked_regions["effect"],
-        "mark": marked_regions["contrast"],
+        "outline": marked_regions_by_statistic["effect"],
+        "mark": marked_regions_by_statistic["contrast"],
         "outline_label": test_label,
         "mark_label": "stands out from connected regions (corrected p < 0.05)",
         "highlighted_maps": list(map_table.columns[-1:]),

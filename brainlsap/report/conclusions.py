@@ -438,14 +438,18 @@ def judge_score_decline(evaluation: Evaluation) -> Conclusion:
     difference, low, high = compute_difference_and_interval(
         test_estimate_and_bounds, training_estimate_and_bounds
     )
-    answer, label, reading = NOT_SHOWN, UNCLEAR, "neither a loss nor a gain is shown"
+    answer, label, verdict_phrase = (
+        NOT_SHOWN,
+        UNCLEAR,
+        "neither a loss nor a gain is shown",
+    )
     if high < 0:
-        answer, label, reading = NO, "", "the score is lower here"
+        answer, label, verdict_phrase = NO, "", "the score is lower here"
     elif low > 0:
-        answer, label, reading = YES, "", "the score is higher here"
+        answer, label, verdict_phrase = YES, "", "the score is higher here"
     sentence = (
         f"{cross_validated_text}. Difference in these participants {difference:+.3f} "
-        f"(95%: {low:+.3f} to {high:+.3f}): {reading}."
+        f"(95%: {low:+.3f} to {high:+.3f}): {verdict_phrase}."
     )
     return Conclusion(
         question_text, answer, sentence, difference, low, high, label=label
@@ -524,20 +528,23 @@ def _write_few_people_sentence(class_records: Sequence[Mapping[Hashable, Any]]) 
 def _calibration_error_table(number_table: pd.DataFrame) -> pd.DataFrame:
     """Return each slope and intercept as a text, with corrected p and interval."""
     error_records = []
-    for record in number_table.to_dict("records"):
+    for calibration_record in number_table.to_dict("records"):
         for quantity, calibrated_value, low_error, high_error in (
             ("slope", 1, "too extreme", "not extreme enough"),
             ("intercept", 0, "too large", "too small"),
         ):
-            estimate = record[quantity]
-            low, high = record[f"{quantity}_low"], record[f"{quantity}_high"]
+            estimate = calibration_record[quantity]
+            low, high = (
+                calibration_record[f"{quantity}_low"],
+                calibration_record[f"{quantity}_high"],
+            )
             error_phrase = low_error if estimate < calibrated_value else high_error
             error_records.append(
                 {
                     "quantity": quantity,
-                    "text": f"{error_phrase} for {record['class']} ({quantity} "
-                    f"{estimate:.2f}, 95%: {low:.2f} to {high:.2f})",
-                    "p_value": record[f"p_{quantity}"],
+                    "text": f"{error_phrase} for {calibration_record['class']} "
+                    f"({quantity} {estimate:.2f}, 95%: {low:.2f} to {high:.2f})",
+                    "p_value": calibration_record[f"p_{quantity}"],
                     "is_outside": not low <= calibrated_value <= high,
                 }
             )
@@ -772,8 +779,8 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
             rate_table["sensitivity_low"] <= chance
         )
         unrecognized_texts = [
-            f"{record['class']} ({record['sensitivity']:.2f})"
-            for record in rate_table[unrecognized_class_mask].to_dict("records")
+            f"{class_record['class']} ({class_record['sensitivity']:.2f})"
+            for class_record in rate_table[unrecognized_class_mask].to_dict("records")
         ]
         if unrecognized_texts:
             cautions.append(
@@ -817,11 +824,11 @@ def _write_small_class_sentence(rate_table: pd.DataFrame) -> str:
     present_class_table = rate_table[rate_table["people"] > 0]
     n_classes = len(present_class_table)
     contribution_texts = [
-        f"{record['sensitivity'] / n_classes:.3f} are from {record['class']} "
-        f"({count_text(record['people'], 'participant')}, sensitivity "
-        f"{record['sensitivity']:.2f})"
-        for record in present_class_table.to_dict("records")
-        if record["people"] < VERY_SMALL_CLASS
+        f"{class_record['sensitivity'] / n_classes:.3f} are from "
+        f"{class_record['class']} ({count_text(class_record['people'], 'participant')}"
+        f", sensitivity {class_record['sensitivity']:.2f})"
+        for class_record in present_class_table.to_dict("records")
+        if class_record["people"] < VERY_SMALL_CLASS
     ]
     if not contribution_texts:
         return ""
@@ -944,11 +951,11 @@ def left_out_text(evaluation: Evaluation) -> str:
     exclusion_phrases = _list_exclusion_phrases(evaluation)
     kept_text = ""
     if "quality" in evaluation.cohort.table:
-        n_unusual = int(evaluation.cohort.table["quality"].ne("").sum())
-        if n_unusual:
+        n_unusual_scans = int(evaluation.cohort.table["quality"].ne("").sum())
+        if n_unusual_scans:
             kept_text = (
-                f"; {count_text(n_unusual, 'scan')} unlike the others "
-                f"{verb_form(n_unusual, 'were')} kept (see Participants)"
+                f"; {count_text(n_unusual_scans, 'scan')} unlike the others "
+                f"{verb_form(n_unusual_scans, 'were')} kept (see Participants)"
             )
     if evaluation.cohort.truth is not None and not exclusion_phrases:
         return f"nobody (simulated data){kept_text}."
@@ -1298,13 +1305,13 @@ def _not_explained_verdict(evaluation: Evaluation) -> str:
 
 def _list_uncompared_covariates(evaluation: Evaluation) -> list[str]:
     """Return age, sex, site or what the audit warns of, if no model has it."""
-    compared_kinds = set(
+    compared_covariate_kinds = set(
         map(find_covariate_kind, evaluation.settings.get("covariates") or [])
     )
     return [
         covariate_name
         for covariate_name in _list_known_covariates(evaluation)
-        if find_covariate_kind(covariate_name) not in compared_kinds
+        if find_covariate_kind(covariate_name) not in compared_covariate_kinds
     ]
 
 
@@ -1460,10 +1467,10 @@ def _list_known_covariates(evaluation: Evaluation) -> list[str]:
     ]
     warning_table = _select_warning_table(_covariate_finding_table(evaluation))
     # Results of old versions have no column of covariates.
-    warned_columns = list(warning_table.get("covariate", ()))
+    warned_column_names = list(warning_table.get("covariate", ()))
     return known_covariates + [
         column_name
-        for column_name in warned_columns
+        for column_name in warned_column_names
         if find_covariate_kind(column_name) not in known_covariates
     ]
 
@@ -1500,13 +1507,13 @@ def confounding_text(
         and study_conclusions.added_value.answer == YES
         and study_conclusions.chance.answer == YES
     ):
-        compared_kinds = set(
+        compared_covariate_kinds = set(
             map(find_covariate_kind, evaluation.settings["covariates"])
         )
         covariate_names = [
             covariate_name
             for covariate_name in covariate_names
-            if covariate_name not in compared_kinds
+            if covariate_name not in compared_covariate_kinds
         ]
         covariate_names.append("another variable")
         verb = "does" if len(evaluation.settings["covariates"]) == 1 else "do"
@@ -1547,10 +1554,12 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
             label=NOT_USED,
         )
     reason_text = f"The network had a weight in {n_used_networks} of {folds_text}"
-    n_hardly_trained = count_hardly_trained_folds(evaluation, main_model_name)
-    if n_hardly_trained:
-        reason_text += f", and was hardly trained in {n_hardly_trained} of these folds"
-        if n_hardly_trained == n_used_networks:
+    n_hardly_trained_folds = count_hardly_trained_folds(evaluation, main_model_name)
+    if n_hardly_trained_folds:
+        reason_text += (
+            f", and was hardly trained in {n_hardly_trained_folds} of these folds"
+        )
+        if n_hardly_trained_folds == n_used_networks:
             reason_text = reason_text.partition(", and")[0] + (
                 ", and was hardly trained there"
             )
@@ -2017,26 +2026,27 @@ def _gain_verdict_and_basis(
             "connectomes do.",
             verdict_sentence,
         )
-    excluded_names = [
+    excluded_connectome_names = [
         connectome_name
         for connectome_name in RANDOM_CONNECTOMES
         if verdict_by_reference[connectome_name] not in (YES, UNCLEAR)
     ]
-    unclear_names = [
+    unclear_connectome_names = [
         connectome_name
         for connectome_name in RANDOM_CONNECTOMES
         if verdict_by_reference[connectome_name] == UNCLEAR
     ]
-    excluded_text = f"{join_with_and(excluded_names)} connectomes"
+    excluded_text = f"{join_with_and(excluded_connectome_names)} connectomes"
     reason_text = (
         f"No gain of the connectome over {excluded_text} was found"
         if min(conclusion.low for conclusion in partial_conclusions) <= 0
         else f"The gain over {excluded_text} is too small to count"
     )
-    if unclear_names:
+    if unclear_connectome_names:
         reason_text += (
-            f", which decides the verdict; a gain over {join_with_and(unclear_names)} "
-            "connectomes is neither shown nor excluded"
+            ", which decides the verdict; a gain over "
+            f"{join_with_and(unclear_connectome_names)} connectomes is neither shown "
+            "nor excluded"
         )
     return f"{reason_text}.", verdict_sentence
 
@@ -2044,18 +2054,18 @@ def _gain_verdict_and_basis(
 def _ridge_scales_sentence(evaluation: Evaluation, ridge_name: str) -> str:
     """Return in how many folds a ridge has a scale per region, or no connectome."""
     ridge_row_mask = evaluation.fits["model"] == ridge_name
-    ridge_fits = evaluation.fits[ridge_row_mask]
-    if collect_model_settings(ridge_fits).get("scales") != "auto":
+    ridge_fit_table = evaluation.fits[ridge_row_mask]
+    if collect_model_settings(ridge_fit_table).get("scales") != "auto":
         return ""
-    ridge_kinds = tables.list_reported_values(ridge_fits, "chosen")
-    folds_text = count_text(len(ridge_kinds), "fold")
-    n_region_folds = ridge_kinds.count("regions")
+    chosen_ridge_kinds = tables.list_reported_values(ridge_fit_table, "chosen")
+    folds_text = count_text(len(chosen_ridge_kinds), "fold")
+    n_region_folds = chosen_ridge_kinds.count("regions")
     if n_region_folds:
         return (
             f"{ridge_name} has a scale for each region in {n_region_folds} of "
             f"{folds_text}."
         )
-    if ridge_kinds.count("none") == len(ridge_kinds) > 0:
+    if chosen_ridge_kinds.count("none") == len(chosen_ridge_kinds) > 0:
         return f"{ridge_name} used no connectome in any of {folds_text}."
     return ""
 
@@ -2234,18 +2244,22 @@ def judge_effects_and_contrasts(
 
 def _region_test_table(evaluation: Evaluation) -> pd.DataFrame | None:
     """Return the table with the tests of regions, or None."""
-    region_table = evaluation.region_tests
-    if region_table is None:
-        region_table = evaluation.ranking
-    if region_table is None or "p_effect" not in region_table:
+    region_test_table = evaluation.region_tests
+    if region_test_table is None:
+        region_test_table = evaluation.ranking
+    if region_test_table is None or "p_effect" not in region_test_table:
         return None
-    return region_table
+    return region_test_table
 
 
 def _count_permutations(evaluation: Evaluation) -> int:
     """Return the number of permutations of the tests of regions."""
-    region_table = _region_test_table(evaluation)
-    return 0 if region_table is None else int(region_table["n_permutations"].iloc[0])
+    region_test_table = _region_test_table(evaluation)
+    return (
+        0
+        if region_test_table is None
+        else int(region_test_table["n_permutations"].iloc[0])
+    )
 
 
 def _name_regions_not_outstanding(
@@ -2288,22 +2302,25 @@ def _same_regions_sentence(evaluation: Evaluation, exception_text: str) -> str:
 
 def _region_p_value_table(evaluation: Evaluation) -> pd.DataFrame | None:
     """Return p-values and sizes of both tests by region; None without enough draws."""
-    region_table = _region_test_table(evaluation)
-    if region_table is None or _count_permutations(evaluation) < FEWEST_PERMUTATIONS:
+    region_test_table = _region_test_table(evaluation)
+    if (
+        region_test_table is None
+        or _count_permutations(evaluation) < FEWEST_PERMUTATIONS
+    ):
         return None
     # The largest of several features counts: p-values are corrected over all.
-    rows_by_region = region_table.groupby("region", sort=False)
-    p_value_table = rows_by_region[["p_effect", "p_contrast"]].min()
+    test_rows_by_region = region_test_table.groupby("region", sort=False)
+    p_value_table = test_rows_by_region[["p_effect", "p_contrast"]].min()
     # Contrasts of equal p-values are ordered by their standardised size.
     for statistic_name, statistic_column in (
         ("effect", "effect"),
         ("contrast", "contrast_z"),
     ):
-        absolute_statistic_series = pd.Series(0.0, index=region_table.index)
-        if statistic_column in region_table:
-            absolute_statistic_series = region_table[statistic_column].abs()
+        absolute_statistic_series = pd.Series(0.0, index=region_test_table.index)
+        if statistic_column in region_test_table:
+            absolute_statistic_series = region_test_table[statistic_column].abs()
         p_value_table[statistic_name] = absolute_statistic_series.groupby(
-            region_table["region"]
+            region_test_table["region"]
         ).max()
     return p_value_table.reset_index()
 
@@ -2467,11 +2484,11 @@ def _leak_text(evaluation: Evaluation) -> str:
     if evaluation.audit is None:
         return ""
     error_finding_mask = evaluation.audit["severity"] == "error"
-    leak_checks = evaluation.audit.loc[error_finding_mask, "check"]
-    if leak_checks.empty:
+    leak_check_keys = evaluation.audit.loc[error_finding_mask, "check"]
+    if leak_check_keys.empty:
         return ""
-    titles_text = join_with_and(dict.fromkeys(map(check_title, leak_checks)))
-    n_errors_text = count_text(len(leak_checks), "error")
+    titles_text = join_with_and(dict.fromkeys(map(check_title, leak_check_keys)))
+    n_errors_text = count_text(len(leak_check_keys), "error")
     return f"The leakage audit found {n_errors_text}: {titles_text}."
 
 

@@ -345,12 +345,14 @@ def _make_count_records(
     for category in categories:
         table_record = {"characteristic": f"{column_title}: {category}, n"}
         for group_name, group_texts in texts_by_group.items():
-            n_in_category = int((group_texts == category).sum())
+            n_people_in_category = int((group_texts == category).sum())
             n_known_cells = group_texts.notna().sum()
             share_text = (
-                f" ({n_in_category / n_known_cells:.0%})" if n_known_cells else ""
+                f" ({n_people_in_category / n_known_cells:.0%})"
+                if n_known_cells
+                else ""
             )
-            table_record[group_name] = f"{n_in_category}{share_text}"
+            table_record[group_name] = f"{n_people_in_category}{share_text}"
         table_records.append(table_record)
     return table_records
 
@@ -402,22 +404,26 @@ def compute_welch_p_value(class_arrays: Sequence[np.ndarray]) -> float:
     n_classes = len(class_arrays)
     if n_classes < 2 or min(map(len, class_arrays)) < 2:
         return float("nan")
-    n_people_by_class = np.array([len(class_values) for class_values in class_arrays])
-    means = np.array([class_values.mean() for class_values in class_arrays])
-    variances = np.array([class_values.var(ddof=1) for class_values in class_arrays])
-    if (variances < 1e-12).any():
-        return float("nan")
-    class_weights = n_people_by_class / variances
-    weight_shares = class_weights / class_weights.sum()
-    between_variance = (class_weights * (means - weight_shares @ means) ** 2).sum() / (
-        n_classes - 1
+    class_sizes = np.array([len(class_values) for class_values in class_arrays])
+    class_means = np.array([class_values.mean() for class_values in class_arrays])
+    class_variances = np.array(
+        [class_values.var(ddof=1) for class_values in class_arrays]
     )
-    welch_correction = ((1 - weight_shares) ** 2 / (n_people_by_class - 1)).sum()
-    statistic = between_variance / (
+    if (class_variances < 1e-12).any():
+        return float("nan")
+    class_weights = class_sizes / class_variances
+    weight_shares = class_weights / class_weights.sum()
+    between_variance = (
+        class_weights * (class_means - weight_shares @ class_means) ** 2
+    ).sum() / (n_classes - 1)
+    welch_correction = ((1 - weight_shares) ** 2 / (class_sizes - 1)).sum()
+    welch_statistic = between_variance / (
         1 + 2 * (n_classes - 2) * welch_correction / (n_classes**2 - 1)
     )
-    error_df = (n_classes**2 - 1) / (3 * welch_correction)
-    return float(f_distribution.sf(statistic, n_classes - 1, error_df))
+    error_degrees_of_freedom = (n_classes**2 - 1) / (3 * welch_correction)
+    return float(
+        f_distribution.sf(welch_statistic, n_classes - 1, error_degrees_of_freedom)
+    )
 
 
 def compare_counts_between_classes(

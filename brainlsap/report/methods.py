@@ -475,8 +475,8 @@ def chosen_ridges_text(evaluation: Evaluation) -> str:
 class ScalelessFoldCount(NamedTuple):
     """Numbers of folds in which a selecting model chose no scale for each region."""
 
-    model: str
-    n_without: int
+    model_name: str
+    n_scaleless_folds: int
     n_folds: int
 
 
@@ -487,9 +487,13 @@ def count_scaleless_folds(evaluation: Evaluation) -> ScalelessFoldCount | None:
     """
     for model_name, model_fit_table in _list_selecting_fit_tables(evaluation):
         if model_name == evaluation.models[0]:
-            ridge_kinds = list_reported_values(model_fit_table, "chosen")
-            n_folds_without = len(ridge_kinds) - ridge_kinds.count("regions")
-            return ScalelessFoldCount(model_name, n_folds_without, len(ridge_kinds))
+            chosen_ridge_kinds = list_reported_values(model_fit_table, "chosen")
+            n_scaleless_folds = len(chosen_ridge_kinds) - chosen_ridge_kinds.count(
+                "regions"
+            )
+            return ScalelessFoldCount(
+                model_name, n_scaleless_folds, len(chosen_ridge_kinds)
+            )
     return None
 
 
@@ -753,7 +757,9 @@ def _list_network_descriptions(
             }
             option_names -= {"n_layers"} | NETWORKS[network_key].unused_settings
             used_settings = {
-                k: v for k, v in model_settings.items() if k in option_names
+                setting_name: setting_value
+                for setting_name, setting_value in model_settings.items()
+                if setting_name in option_names
             }
             model_settings = {"layers": model_settings["n_layers"], **used_settings}
         if "kernel" in model_settings:
@@ -762,9 +768,9 @@ def _list_network_descriptions(
             network_key == "heat", ("", {})
         )
         differing_settings = {
-            k: v
-            for k, v in model_settings.items()
-            if first_network_settings.get(k) != v
+            setting_name: setting_value
+            for setting_name, setting_value in model_settings.items()
+            if first_network_settings.get(setting_name) != setting_value
         }
         network_descriptions.append(
             (

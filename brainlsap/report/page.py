@@ -166,16 +166,16 @@ def _make_region_table_by_name(evaluation: Evaluation) -> dict[str, pd.DataFrame
             )
         table_by_name["scales"] = tables.region_table(ranking_table, atlas)
         table_by_name["confounds"] = tables.confound_text_table(ranking_table)
-    varied_scale_models = regions.list_models_of_varied_scales(evaluation)
-    if not varied_scale_models:
+    varied_scale_model_names = regions.list_models_of_varied_scales(evaluation)
+    if not varied_scale_model_names:
         return table_by_name
     # The order of scales that hardly differ means nothing.
-    varied_scale_row_mask = evaluation.scales["model"].isin(varied_scale_models)
+    varied_scale_row_mask = evaluation.scales["model"].isin(varied_scale_model_names)
     varied_scale_evaluation = replace(
         evaluation, scales=evaluation.scales[varied_scale_row_mask]
     )
     table_by_name["agreement"] = tables.agreement_text_table(varied_scale_evaluation)
-    if len(varied_scale_models) > 1:
+    if len(varied_scale_model_names) > 1:
         common_region_table = tables.common_region_table(varied_scale_evaluation, atlas)
         if len(common_region_table) > 1:  # The last row has the distances.
             table_by_name["common_regions"] = common_region_table
@@ -409,16 +409,16 @@ class ReportFigure:
 
     `guide_title` is its title in `docs/reading_a_report.rst`. `draw` takes an
     evaluation, and an atlas if it `needs_atlas`, and returns a figure or the axes of
-    one. It is called if `is_drawn` is true of the evaluation. The page of an external
-    evaluation has only the figures with `is_on_external_page`. With `may_lack_data`,
-    the report has no such figure if `draw` raises a `ParameterError`. A figure that
-    `shows_intervals` draws bootstraps that the tables contain, too: the process that
-    makes the tables draws it, because it keeps them.
+    one. It is called if `drawing_condition` is true of the evaluation. The page of an
+    external evaluation has only the figures with `is_on_external_page`. With
+    `may_lack_data`, the report has no such figure if `draw` raises a `ParameterError`.
+    A figure that `shows_intervals` draws bootstraps that the tables contain, too: the
+    process that makes the tables draws it, because it keeps them.
     """
 
     guide_title: str
     draw: Callable[..., Any]
-    is_drawn: Callable[[Evaluation], bool]
+    drawing_condition: Callable[[Evaluation], bool]
     needs_atlas: bool = False
     may_lack_data: bool = False
     shows_intervals: bool = False
@@ -427,32 +427,34 @@ class ReportFigure:
     def is_on_page(self, evaluation: Evaluation) -> bool:
         """Return whether the page of an evaluation has a place for the figure."""
         is_possible = self.is_on_external_page or not is_external(evaluation)
-        return is_possible and self.is_drawn(evaluation)
+        return is_possible and self.drawing_condition(evaluation)
 
 
 FIGURES = {
     "flow": ReportFigure(
         "flow of participants",
         draw=plots.plot_flow,
-        is_drawn=lambda evaluation: len(tables.flow_text_table(evaluation)) > 0,
+        drawing_condition=lambda evaluation: (
+            len(tables.flow_text_table(evaluation)) > 0
+        ),
         is_on_external_page=True,
     ),
     "scores": ReportFigure(
         "balanced accuracy of every model",
         draw=partial(plots.plot_scores, width=PAGE_WIDTH),
-        is_drawn=lambda _: True,
+        drawing_condition=lambda _: True,
         shows_intervals=True,
     ),
     "classes": ReportFigure(
         "confusion, ROC and calibration",
         draw=_plot_class_panels,
-        is_drawn=lambda evaluation: not evaluation.predictions.empty,
+        drawing_condition=lambda evaluation: not evaluation.predictions.empty,
         is_on_external_page=True,
     ),
     "subgroups": ReportFigure(
         "balanced accuracy of subgroups",
         draw=partial(plots.plot_subgroups, width=PAGE_WIDTH),
-        is_drawn=lambda evaluation: not evaluation.predictions.empty,
+        drawing_condition=lambda evaluation: not evaluation.predictions.empty,
         may_lack_data=True,  # No group may have a score.
         shows_intervals=True,
         is_on_external_page=True,
@@ -460,24 +462,24 @@ FIGURES = {
     "connectome_gain": ReportFigure(
         "what connectomes add",
         draw=_plot_gain_panels,
-        is_drawn=lambda evaluation: evaluation.connectome_gain is not None,
+        drawing_condition=lambda evaluation: evaluation.connectome_gain is not None,
     ),
     "learning_curve": ReportFigure(
         "balanced accuracy by number of training participants",
         draw=plots.plot_learning_curve,
-        is_drawn=lambda evaluation: evaluation.learning_curve is not None,
+        drawing_condition=lambda evaluation: evaluation.learning_curve is not None,
     ),
     "effects": ReportFigure(
         "difference between classes",
         draw=_plot_first_effects,
         needs_atlas=True,
-        is_drawn=lambda evaluation: evaluation.region_tests is not None,
+        drawing_condition=lambda evaluation: evaluation.region_tests is not None,
         may_lack_data=True,  # No two classes may have a value of the feature.
     ),
     "regions": ReportFigure(
         "the same regions",
         draw=_plot_selected_regions,
-        is_drawn=lambda evaluation: (
+        drawing_condition=lambda evaluation: (
             evaluation.region_tests is not None
             or (
                 evaluation.ranking is not None
@@ -489,7 +491,7 @@ FIGURES = {
         "how models read regions",
         draw=_plot_scale_maps,
         needs_atlas=True,
-        is_drawn=lambda evaluation: (
+        drawing_condition=lambda evaluation: (
             evaluation.ranking is not None
             and len(regions.list_models_of_varied_scales(evaluation)) > 0
         ),
@@ -498,7 +500,7 @@ FIGURES = {
         "scales at quarters of training",
         draw=plot_scales_at_quarters,
         needs_atlas=True,
-        is_drawn=lambda evaluation: (
+        drawing_condition=lambda evaluation: (
             evaluation.ranking is not None and _has_moved_scales(evaluation)
         ),
     ),
@@ -576,11 +578,15 @@ def start_drawing_figures(
         delayed(_draw_figure_record_by_name)(evaluation, atlas, map_figure_names),
         delayed(_draw_figure_record_by_name)(evaluation, atlas, other_figure_names),
     ]
-    varied_scale_models = regions.list_models_of_varied_scales(evaluation)
-    if evaluation.ranking is not None and varied_scale_models and atlas.has_surfaces:
+    varied_scale_model_names = regions.list_models_of_varied_scales(evaluation)
+    if (
+        evaluation.ranking is not None
+        and varied_scale_model_names
+        and atlas.has_surfaces
+    ):
         draw_calls.append(
             delayed(interactive_brain_html)(
-                make_relative_scale_table(evaluation)[varied_scale_models],
+                make_relative_scale_table(evaluation)[varied_scale_model_names],
                 atlas,
                 title="Relative scale",
                 colorbar_label="relative scale",
@@ -594,8 +600,8 @@ def start_drawing_figures(
     # Joblib would divide a batch of so few calls among all processes, and each of them
     # would import the libraries of figures.
     draw_tasks = [
-        delayed(_run_calls)(draw_calls[start : start + n_calls_per_process])
-        for start in range(0, len(draw_calls), n_calls_per_process)
+        delayed(_run_calls)(draw_calls[start_index : start_index + n_calls_per_process])
+        for start_index in range(0, len(draw_calls), n_calls_per_process)
     ]
     drawing_iterator = Parallel(n_jobs, return_as="generator")(draw_tasks)
     return chain.from_iterable(drawing_iterator)
@@ -778,7 +784,11 @@ def _write_settings(
         "title": study_settings["title"],
         "cohort": cohort_settings,
         "settings": withhold_paths_in_settings(
-            {k: v for k, v in study_settings.items() if k not in REPORT_SETTINGS}
+            {
+                setting_name: setting_value
+                for setting_name, setting_value in study_settings.items()
+                if setting_name not in REPORT_SETTINGS
+            }
         ),
         "models": first_fit_table["settings"].map(json.loads).to_dict(),
     }

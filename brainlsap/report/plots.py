@@ -592,8 +592,10 @@ def plot_confusion(
     wrapped_class_names = [textwrap.fill(class_name, 24) for class_name in class_names]
     axes.set_xticks(range(len(class_names)), wrapped_class_names, **label_style)
     class_row_labels = [
-        f"{class_name}\nn = {n}"
-        for class_name, n in zip(wrapped_class_names, class_totals, strict=True)
+        f"{class_name}\nn = {class_total}"
+        for class_name, class_total in zip(
+            wrapped_class_names, class_totals, strict=True
+        )
     ]
     axes.set_yticks(range(len(class_names)), class_row_labels)
     axes.tick_params(length=0)
@@ -641,22 +643,22 @@ def plot_roc(
     axes = _make_square_axes(axes, width, "1 \N{MINUS SIGN} specificity", "sensitivity")
     false_positive_rates = np.linspace(0, 1, 1001)
     color_by_class = choose_color_by_class(evaluation)
-    indices_by_fold = [
+    test_indices_of_folds = [
         np.flatnonzero(model_predictions.fold_numbers == fold_number)
         for fold_number in np.unique(model_predictions.fold_numbers)
     ]
     for class_code, class_name in enumerate(class_names):
         class_scan_mask = model_predictions.actual_codes == class_code
-        scored_fold_indices = [
+        test_indices_of_scored_folds = [
             test_indices
-            for test_indices in indices_by_fold
+            for test_indices in test_indices_of_folds
             if 0 < class_scan_mask[test_indices].sum() < len(test_indices)
         ]
         roc_curves = [
             roc_curve(
                 class_scan_mask[test_indices], ranking_scores[test_indices, class_code]
             )[:2]
-            for test_indices in scored_fold_indices
+            for test_indices in test_indices_of_scored_folds
         ]
         if roc_curves and (len(class_names) > 2 or class_code == 1):
             fold_aucs = pd.Series(
@@ -679,7 +681,7 @@ def plot_roc(
                 label=legend_text,
                 clip_on=False,
             )
-    auc_title = "AUC ± s.d. over folds" if len(indices_by_fold) > 1 else "AUC"
+    auc_title = "AUC ± s.d. over folds" if len(test_indices_of_folds) > 1 else "AUC"
     # Beside other panels, a legend of one column would be as high as half a panel.
     legend_overhang_mm = 8.0 if len(axes.figure.axes) > 1 else 0.0
     _draw_legend(axes, auc_title, legend_overhang_mm)
@@ -737,14 +739,14 @@ def plot_calibration(
         prior_label = PRIOR_LABELS.get(str(class_prior), "given class shares")
         axis_label += f"\n({prior_label})"
     axes = _make_square_axes(axes, width, axis_label, "share of correct predictions")
-    for bin_indices in np.array_split(
+    for bin_scan_indices in np.array_split(
         confidence_order, min(N_BINS, len(confidence_order))
     ):
-        bin_accuracy = correct_prediction_mask[bin_indices].mean()
+        bin_accuracy = correct_prediction_mask[bin_scan_indices].mean()
         lower_bound, upper_bound = wilson_interval(
-            correct_prediction_mask[bin_indices].sum(), len(bin_indices)
+            correct_prediction_mask[bin_scan_indices].sum(), len(bin_scan_indices)
         )
-        mean_confidence = confidences[bin_indices].mean()
+        mean_confidence = confidences[bin_scan_indices].mean()
         _draw_errorbars(
             axes,
             mean_confidence,
@@ -932,19 +934,19 @@ def plot_region_tests(
     """
     feature = feature or evaluation.cohort.feature_names[0]
     check_choice("feature", feature, evaluation.cohort.feature_names)
-    selected_table = regions.select_top_region_test_table(
+    selected_test_table = regions.select_top_region_test_table(
         evaluation, n_regions, feature
     )
-    region_names = tables.region_labels(list(selected_table["region"]), atlas)
+    region_names = tables.region_labels(list(selected_test_table["region"]), atlas)
     axis_label = "correlation with the class number (95%)"
-    if "F" in selected_table:
+    if "F" in selected_test_table:
         axis_label = "eta (95%)"
     axes = _make_row_axes(axes, width, region_names, axis_label)
     axes.axvline(0, **ZERO_STYLE)
-    effects_and_bounds = selected_table[
+    effects_and_bounds = selected_test_table[
         ["effect", "effect_low", "effect_high"]
     ].to_numpy()
-    contrasts_and_bounds = selected_table[
+    contrasts_and_bounds = selected_test_table[
         ["contrast", "contrast_low", "contrast_high"]
     ].to_numpy()
     mark_style: Any = {"markersize": 3.5, "capsize": 0}
@@ -959,7 +961,7 @@ def plot_region_tests(
         ("contrast", contrasts_and_bounds, GREEN, "s", 0.15),
     ):
         significant_region_mask = (
-            selected_table[f"p_{statistic_name}"].to_numpy() < ALPHA
+            selected_test_table[f"p_{statistic_name}"].to_numpy() < ALPHA
         )
         for drawn_region_mask, face_color in (
             (~significant_region_mask, "white"),
@@ -979,7 +981,7 @@ def plot_region_tests(
                 label=statistic_name,
                 **mark_style,
             )
-    p_values = selected_table[["p_effect", "p_contrast"]].to_numpy(float)
+    p_values = selected_test_table[["p_effect", "p_contrast"]].to_numpy(float)
     if (p_values >= ALPHA).any():
         hollow_style: Any = {"fmt": "o", "color": GREY, "markerfacecolor": "white"}
         axes.errorbar(

@@ -155,12 +155,12 @@ def make_signed_test_table(region_test_table: pd.DataFrame) -> pd.DataFrame:
     if "F" in region_test_table:
         return signed_test_table
     falling_test_mask = region_test_table["effect"] < 0
-    negated_bounds = region_test_table.loc[
+    falling_contrast_table = region_test_table.loc[
         falling_test_mask, ["contrast", "contrast_high", "contrast_low"]
     ]
     signed_test_table.loc[
         falling_test_mask, ["contrast", "contrast_low", "contrast_high"]
-    ] = -negated_bounds.to_numpy()
+    ] = -falling_contrast_table.to_numpy()
     return signed_test_table
 
 
@@ -209,15 +209,17 @@ def select_top_region_test_table(
     )
     if not has_region_tests(evaluation):
         region_test_table = region_test_table.assign(p_effect=np.nan, p_contrast=np.nan)
-    ordered_table = region_test_table.assign(
+    ordered_test_table = region_test_table.assign(
         effect_size=region_test_table["effect"].abs()
     ).sort_values(["p_effect", "effect_size"], ascending=[True, False], kind="stable")
-    top_region_table = ordered_table.head(n_regions)
-    remaining_table = ordered_table.iloc[n_regions:]
-    significant_contrast_mask = remaining_table["p_contrast"] < ranks.ALPHA
-    extra_peak_table = remaining_table[significant_contrast_mask].head(N_EXTRA)
-    selected_table = pd.concat([top_region_table, extra_peak_table])
-    return selected_table.drop(columns="effect_size").reset_index(drop=True)
+    top_test_table = ordered_test_table.head(n_regions)
+    remaining_test_table = ordered_test_table.iloc[n_regions:]
+    significant_contrast_mask = remaining_test_table["p_contrast"] < ranks.ALPHA
+    extra_peak_test_table = remaining_test_table[significant_contrast_mask].head(
+        N_EXTRA
+    )
+    selected_test_table = pd.concat([top_test_table, extra_peak_test_table])
+    return selected_test_table.drop(columns="effect_size").reset_index(drop=True)
 
 
 def region_tests_table(
@@ -256,15 +258,15 @@ def region_tests_table(
     ParameterError
         If the evaluation has no `region_tests`.
     """
-    selected_table = select_top_region_test_table(evaluation, n_regions)
+    selected_test_table = select_top_region_test_table(evaluation, n_regions)
     smallest_p = _smallest_possible_p(evaluation) if marks_smallest_p else 0.0
-    region_names = list(selected_table["region"])
+    region_names = list(selected_test_table["region"])
     paper_table = pd.DataFrame({"region": region_labels(region_names, atlas)})
     if len(evaluation.cohort.feature_names) > 1:
         paper_table["feature"] = [
             feature_title(evaluation.cohort, feature_name, region_name)
             for feature_name, region_name in zip(
-                selected_table["feature"], region_names, strict=True
+                selected_test_table["feature"], region_names, strict=True
             )
         ]
     if atlas is not None:
@@ -272,7 +274,7 @@ def region_tests_table(
         if any(coordinate_texts):
             paper_table["x, y, z"] = coordinate_texts
     for statistic_name in ("effect", "contrast"):
-        estimates_and_bounds = selected_table[
+        estimates_and_bounds = selected_test_table[
             [statistic_name, f"{statistic_name}_low", f"{statistic_name}_high"]
         ].to_numpy()
         paper_table[f"{statistic_name} [95%, uncorrected]"] = [
@@ -281,7 +283,7 @@ def region_tests_table(
         ]
         paper_table[f"p ({statistic_name}, corrected)"] = [
             p_text(p_value, smallest_p)
-            for p_value in selected_table[f"p_{statistic_name}"]
+            for p_value in selected_test_table[f"p_{statistic_name}"]
         ]
     if is_ranked_by_varied_scales(evaluation):
         scale_table = (
@@ -293,9 +295,9 @@ def region_tests_table(
                 ["relative_scale", "relative_low", "relative_high"]
             ].to_numpy()
         ]
-    if selected_table.get("planted", pd.Series(dtype=bool)).any():
+    if selected_test_table.get("planted", pd.Series(dtype=bool)).any():
         paper_table["simulation"] = np.where(
-            selected_table["planted"].astype(bool), "planted", ""
+            selected_test_table["planted"].astype(bool), "planted", ""
         )
     return paper_table
 
@@ -559,15 +561,18 @@ def borderline_regions_text(
         lambda p_value: is_borderline_p_value(p_value, n_permutations)
     )
     significant_region_mask = p_value_table[p_column] < ranks.ALPHA
-    borderline_table = p_value_table[borderline_region_mask & significant_region_mask]
-    if borderline_table.empty:
+    borderline_region_table = p_value_table[
+        borderline_region_mask & significant_region_mask
+    ]
+    if borderline_region_table.empty:
         return ""
-    largest_p = borderline_table[p_column].max()
+    largest_p = borderline_region_table[p_column].max()
     p_phrase_text = p_phrase(largest_p)
-    if len(borderline_table) > 1:
+    if len(borderline_region_table) > 1:
         p_phrase_text = f"largest {p_phrase_text}"
     return (
-        f"borderline in {region_names_text(list(borderline_table['region']), atlas)}: "
+        "borderline in "
+        f"{region_names_text(list(borderline_region_table['region']), atlas)}: "
         f"{p_phrase_text} with {count_text(n_permutations, 'permutation')}"
     )
 
@@ -644,28 +649,28 @@ def _make_effect_answer(
 ) -> RegionAnswer:
     """Answer whether regions differ between classes."""
     question_text = "Does the region differ between classes?"
-    selected_table = select_top_region_test_table(evaluation, 1)
+    selected_test_table = select_top_region_test_table(evaluation, 1)
     n_measured_regions = int(
         _select_signed_test_table(evaluation)
         .dropna(subset="effect")["region"]
         .nunique()
     )
-    if selected_table.empty:
+    if selected_test_table.empty:
         return RegionAnswer(
             question_text,
             "No answer is possible, because covariates explain the classes completely.",
             NO_CLAIM,
             "This does not mean that the classes are equal.",
         )
-    largest_row = selected_table.iloc[0]
+    largest_effect_row = selected_test_table.iloc[0]
     largest_statistic_text = (
-        f"{region_names_text([largest_row['region']], atlas)}"
-        f"{_feature_suffix(evaluation, largest_row)}: "
-        f"{_statistic_text(evaluation, largest_row, 'effect')}"
+        f"{region_names_text([largest_effect_row['region']], atlas)}"
+        f"{_feature_suffix(evaluation, largest_effect_row)}: "
+        f"{_statistic_text(evaluation, largest_effect_row, 'effect')}"
     )
     caution_text = _effect_caution_text(evaluation)
     if not has_region_tests(evaluation):
-        n_permutations = int(largest_row["n_permutations"])
+        n_permutations = int(largest_effect_row["n_permutations"])
         answer_text = (
             "This was not tested, because there were "
             f"{count_text(n_permutations, 'permutation')} and at least "
@@ -674,19 +679,19 @@ def _make_effect_answer(
         )
         caution_text = "A large effect without a test may be noise."
         return RegionAnswer(question_text, answer_text, NO_CLAIM, caution_text)
-    ordered_table = select_top_region_test_table(
+    ordered_test_table = select_top_region_test_table(
         evaluation, len(_select_signed_test_table(evaluation))
     )
-    significant_test_mask = ordered_table["p_effect"] < ranks.ALPHA
+    significant_test_mask = ordered_test_table["p_effect"] < ranks.ALPHA
     significant_region_names = list(
-        ordered_table.loc[significant_test_mask, "region"].unique()
+        ordered_test_table.loc[significant_test_mask, "region"].unique()
     )
     family_text = _family_text(evaluation)
     if significant_region_names:
         borderline_text = borderline_regions_text(
-            ordered_table.drop_duplicates("region"),
+            ordered_test_table.drop_duplicates("region"),
             "p_effect",
-            int(largest_row["n_permutations"]),
+            int(largest_effect_row["n_permutations"]),
             atlas,
         )
         family_text = "; ".join(filter(None, [family_text, borderline_text]))
@@ -779,13 +784,13 @@ def _make_contrast_answer(
     directed_contrasts = region_test_table["contrast"] * np.sign(
         region_test_table["effect"]
     )
-    largest_row: Any = region_test_table.loc[
+    largest_contrast_row: Any = region_test_table.loc[
         directed_contrasts.fillna(-np.inf).idxmax()
     ]
     largest_statistic_text = (
-        f"{region_names_text([largest_row['region']], atlas)}"
-        f"{_feature_suffix(evaluation, largest_row)}: "
-        f"{_statistic_text(evaluation, largest_row, 'contrast')}"
+        f"{region_names_text([largest_contrast_row['region']], atlas)}"
+        f"{_feature_suffix(evaluation, largest_contrast_row)}: "
+        f"{_statistic_text(evaluation, largest_contrast_row, 'contrast')}"
     )
     if not has_region_tests(evaluation):
         answer_text = "This was not tested, because there were too few permutations."
@@ -900,18 +905,18 @@ def _make_scale_answer(
         "region with a large scale, the model averages over connected regions."
     )
     scaleless_fold_count = count_scaleless_folds(evaluation)
-    if scaleless_fold_count is not None and scaleless_fold_count.n_without:
-        if model_name == scaleless_fold_count.model:
+    if scaleless_fold_count is not None and scaleless_fold_count.n_scaleless_folds:
+        if model_name == scaleless_fold_count.model_name:
             scale_source_text = "means over the other folds"
         else:
             scale_source_text = f'scales of the model "{model_name}"'
         answer_text += (
-            f" The main model ({scaleless_fold_count.model}) has no scale for each "
-            f"region in {scaleless_fold_count.n_without} of "
+            f" The main model ({scaleless_fold_count.model_name}) has no scale for "
+            f"each region in {scaleless_fold_count.n_scaleless_folds} of "
             f"{count_text(scaleless_fold_count.n_folds, 'fold')}. The scales on this "
             f"page are {scale_source_text}."
         )
-        if 2 * scaleless_fold_count.n_without > scaleless_fold_count.n_folds:
+        if 2 * scaleless_fold_count.n_scaleless_folds > scaleless_fold_count.n_folds:
             claim_text = ""
     if has_region_tests(evaluation) and not list_significant_regions(
         evaluation, "effect"

@@ -165,10 +165,10 @@ def _count_measured_regions_and_missing_share(
     cohort: Any, feature_name: str
 ) -> tuple[int, float]:
     """Return the number of regions with a feature, and the share missing there."""
-    class_feature_summary = cohort.class_features
-    measured_row_mask = class_feature_summary["mean"].notna()
-    feature_table = class_feature_summary[
-        measured_row_mask & (class_feature_summary["feature"] == feature_name)
+    class_feature_table = cohort.class_features
+    measured_row_mask = class_feature_table["mean"].notna()
+    feature_table = class_feature_table[
+        measured_row_mask & (class_feature_table["feature"] == feature_name)
     ]
     n_regions = feature_table["region"].nunique()
     n_people = cohort.class_counts()["participants"].sum()
@@ -811,12 +811,12 @@ def added_value_text_table(evaluation: Evaluation) -> pd.DataFrame:
     difference_text_table = _make_model_comparison_table(
         evaluation, joint_model_name, signed_test_table, "name", "difference [95%]"
     )
-    pair_by_model = {
+    pair_text_by_model = {
         covariates_model_name: f"both minus {covariates_phrase} alone",
         brain_model_name: "brain alone minus both",
     }
-    pair_texts = difference_text_table["name"].map(pair_by_model)
-    difference_text_table.insert(1, "difference of", pair_texts)
+    pair_text_series = difference_text_table["name"].map(pair_text_by_model)
+    difference_text_table.insert(1, "difference of", pair_text_series)
     text_table = pd.DataFrame(input_records).merge(
         difference_text_table, how="left", on="name"
     )
@@ -1358,9 +1358,9 @@ def class_difference_table(evaluation: Evaluation) -> pd.DataFrame:
         are as read, or, if covariates were regressed out, adjusted to their mean over
         scans by slopes (curves of quantities) within classes.
     """
-    class_feature_summary = evaluation.cohort.class_features
+    class_feature_table = evaluation.cohort.class_features
     return standardized_difference_table(
-        class_feature_summary, evaluation.cohort.classes[0]
+        class_feature_table, evaluation.cohort.classes[0]
     )
 
 
@@ -1416,8 +1416,8 @@ def contrast_nulls_text(cohort: CohortSummary) -> str:
 
 def class_mean_basis_text(evaluation: Evaluation) -> str:
     """Return a description of the values from which class means are computed."""
-    class_feature_summary: Any = evaluation.cohort.class_features
-    if "mean_factor" in class_feature_summary:
+    class_feature_table: Any = evaluation.cohort.class_features
+    if "mean_factor" in class_feature_table:
         adjusted_covariates_text = regressed_covariates_text(evaluation)
         return f"adjusted for {adjusted_covariates_text} by effects within classes"
     return "without any adjustment"
@@ -1513,7 +1513,9 @@ def common_region_table(
         If fewer than two models have scales.
     """
     shared_region_table, rmse_by_model = ranks.common_regions(evaluation, n_smallest)
-    model_names = sorted(rmse_by_model.index, key=lambda name: name != "Exact")
+    model_names = sorted(
+        rmse_by_model.index, key=lambda model_name: model_name != "Exact"
+    )
     scale_text_table = (
         shared_region_table[model_names].map(spread_text).replace("n/a", "-")
     )
@@ -1530,7 +1532,12 @@ def agreement_text_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return the agreement of folds, and of models, on the order of regions."""
     agreement_table = ranks.agreement_table(evaluation)
     model_pairs = zip(agreement_table["first"], agreement_table["second"], strict=True)
-    pair_texts = [f"folds of {a}" if a == b else f"{a} and {b}" for a, b in model_pairs]
+    pair_texts = [
+        f"folds of {first_model_name}"
+        if first_model_name == second_model_name
+        else f"{first_model_name} and {second_model_name}"
+        for first_model_name, second_model_name in model_pairs
+    ]
     title_by_column = {
         "what": "what",
         "kendall_w": "Kendall's W",

@@ -355,7 +355,7 @@ def test_a_figure_of_a_report_must_be_of_its_own_kind(evaluation, monkeypatch):
     def plot_own(_):
         return plt.figure().subplots()
 
-    own = page.ReportFigure("own", draw=plot_own, is_drawn=lambda _: True)
+    own = page.ReportFigure("own", draw=plot_own, drawing_condition=lambda _: True)
     monkeypatch.setitem(page.FIGURES, "own", own)
     with pytest.raises(TypeError, match="plot_own must draw on axes of prepare_axes"):
         draw_figure_by_name(evaluation, None, {"own"})
