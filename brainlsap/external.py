@@ -20,6 +20,7 @@ from brainlsap.data.covariates import (
     KEY_COLUMNS,
     STAGE_OF_WORD,
     is_categorical_covariate,
+    match_class_name,
 )
 from brainlsap.data.flow import USED_FOR_TRAINING, exclusion_option_text
 from brainlsap.data.load import RefusedStudyError, open_scans_and_sources
@@ -256,7 +257,10 @@ def _make_n_scans_series_of_unknown_labels(
     known_labels = {str(class_name) for class_name in model_origin.classes}
     for original_labels in originals_by_merged_class.values():
         known_labels |= {str(label) for label in original_labels}
-    return label_series[~label_series.isin(known_labels)].value_counts()
+    is_known = label_series.map(
+        lambda label: match_class_name(label, known_labels) in known_labels
+    ).astype(bool)
+    return label_series[~is_known].value_counts()
 
 
 def label_counts_text(label_counts: pd.Series) -> str:
@@ -338,8 +342,12 @@ def _complete_labels_by_class(
         class_merging_spec = parse_originals_by_class(
             class_merging_spec, cohort.classes
         )
-    labels_by_class = list_originals_by_class(class_merging_spec)
     model_origin = model.origin_
+    labels_by_class: dict[str, list[str]] = {}
+    merged_labels_by_class = list_originals_by_class(class_merging_spec, cohort.classes)
+    for new_class, merged_labels in merged_labels_by_class.items():
+        model_class = match_class_name(new_class, model_origin.classes)
+        labels_by_class.setdefault(model_class, []).extend(merged_labels)
     class_by_label = {
         str(class_name): str(class_name) for class_name in model_origin.classes
     }
@@ -358,8 +366,9 @@ def _complete_labels_by_class(
         )
     named_labels = {label for labels in labels_by_class.values() for label in labels}
     for label in cohort.classes:
-        if label in class_by_label and label not in named_labels:
-            labels_by_class.setdefault(class_by_label[label], []).append(label)
+        known_label = match_class_name(label, class_by_label)
+        if known_label in class_by_label and label not in named_labels:
+            labels_by_class.setdefault(class_by_label[known_label], []).append(label)
     return labels_by_class
 
 
@@ -664,7 +673,7 @@ def _select_scans_of_classes(model: PackedClassifier, cohort: Cohort) -> Cohort:
     model_origin = model.origin_
     cohort = _leave_out_unlabelled_scans(model, cohort)
     scan_label_series = pd.Series(
-        list_merged_labels(cohort, model_origin.facts.get("merged_classes") or {}),
+        list_merged_labels(model, cohort),
         dtype=object,
     )
     unknown_label_mask = ~scan_label_series.isin(list(model_origin.classes))

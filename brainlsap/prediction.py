@@ -24,7 +24,11 @@ from brainlsap.class_prior import ClassPrior, change_prior, resolve_class_prior
 from brainlsap.data import Cohort, order_classes, read_study, suggest_options
 from brainlsap.data.check import make_refusal_check
 from brainlsap.data.cohort import NOT_GIVEN, check_cohort_given
-from brainlsap.data.covariates import KEY_COLUMNS, is_categorical_covariate
+from brainlsap.data.covariates import (
+    KEY_COLUMNS,
+    is_categorical_covariate,
+    match_class_name,
+)
 from brainlsap.data.flow import USED_FOR_TRAINING, exclusion_option_text
 from brainlsap.data.load import RefusedStudyError, read_folder
 from brainlsap.data.participants import UNLABELLED
@@ -1008,9 +1012,7 @@ def predict_people(
             SET_JOINER.join(set_class_names[set_class_mask]) or EMPTY_SET
             for set_class_mask in set_membership_mask
         ]
-    true_labels = list_merged_labels(
-        cohort, model_origin.facts.get("merged_classes") or {}
-    )
+    true_labels = list_merged_labels(model, cohort)
     if any(true_label != UNLABELLED for true_label in true_labels):
         prediction_table["label"] = [
             None if true_label == UNLABELLED else true_label
@@ -1196,18 +1198,21 @@ def _make_missing_covariate_mask(
     return missing_value_mask
 
 
-def list_merged_labels(
-    cohort: Cohort, originals_by_class: Mapping[str, Sequence[str]]
-) -> list[Any]:
-    """Return the labels of scans after the merging of classes in the fit."""
+def list_merged_labels(model: PackedClassifier, cohort: Cohort) -> list[Any]:
+    """Return the labels of scans, as classes of the model after merging in its fit."""
+    model_origin = model.origin_
+    originals_by_class = model_origin.facts.get("merged_classes") or {}
     class_by_original = {
         str(original_class): new_class
         for new_class, original_classes in originals_by_class.items()
         for original_class in original_classes
     }
-    return [
-        class_by_original.get(str(scan_label), scan_label) for scan_label in cohort.y
-    ]
+    known_labels = [*class_by_original, *map(str, model_origin.classes)]
+    class_by_label: dict[Any, Any] = {}
+    for scan_label in {*cohort.y}:
+        known_label = match_class_name(scan_label, known_labels)
+        class_by_label[scan_label] = class_by_original.get(known_label, known_label)
+    return [class_by_label[scan_label] for scan_label in cohort.y]
 
 
 def _resolve_class_shares(

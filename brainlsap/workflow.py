@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib import hash as hash_of
@@ -18,7 +19,7 @@ from joblib import hash as hash_of
 from brainlsap.arrays import to_jsonable
 from brainlsap.data import Cohort, quality_table
 from brainlsap.data.cohort import check_cohort_given
-from brainlsap.data.covariates import STAGE_OF_WORD
+from brainlsap.data.covariates import STAGE_OF_WORD, match_class_name
 from brainlsap.data.flow import OTHER_CLASS
 from brainlsap.data.participants import find_absent_class_faults
 from brainlsap.evaluation import (
@@ -545,7 +546,8 @@ def merge_classes(
     merged : str, mapping of str to sequence of str, or None
         A name of :data:`MERGED_CLASSES`, or each new class, in order, with the classes
         that it merges, also as text: "healthy=CN+SMC,ill=AD". Scans of other classes
-        are left out. None merges nothing.
+        are left out. None merges nothing. The numbers 1 and 1.0 and the text "1" name
+        the same class.
 
     Returns
     -------
@@ -569,7 +571,7 @@ def merge_classes(
         return cohort
     if isinstance(merged, str):
         merged = parse_originals_by_class(merged, cohort.classes)
-    originals_by_class = list_originals_by_class(merged)
+    originals_by_class = list_originals_by_class(merged, cohort.classes)
     all_originals = [
         class_name
         for original_names in originals_by_class.values()
@@ -631,13 +633,21 @@ _merge_classes_of = merge_classes
 
 
 def list_originals_by_class(
-    originals_by_class: Mapping[str, str | Sequence[str]],
+    originals_by_class: Mapping[Any, Any], cohort_class_names: Sequence[str]
 ) -> dict[str, list[str]]:
-    """Return the original classes of each new class; one may be given as a string."""
+    """Return the original classes of each new class, as the cohort names them.
+
+    A single class may be given without a list, and 1, "1" and 1.0 are the same class.
+    """
     return {
-        new_class: [original_names]
-        if isinstance(original_names, str)
-        else list(original_names)
+        str(new_class): [
+            match_class_name(original_name, cohort_class_names)
+            for original_name in (
+                [original_names]
+                if isinstance(original_names, str) or np.isscalar(original_names)
+                else original_names
+            )
+        ]
         for new_class, original_names in originals_by_class.items()
     }
 

@@ -490,6 +490,27 @@ def test_a_folder_of_a_second_hospital_is_read_and_tested(model, sites, tmp_path
             read_labelled_people(model, folder, merge_classes=text)
 
 
+def test_labels_may_spell_the_numbers_of_the_classes_in_another_way(sites, tmp_path):
+    numbers = {name: f"{CLASSES.index(name)}.0" for name in CLASSES}
+    first_site, other_sites = (
+        replace(
+            site,
+            table=site.table.assign(label=site.table["label"].map(numbers)),
+            classes=tuple(numbers.values()),
+        )
+        for site in sites
+    )
+    model = fit_model(other_sites, tmp_path / "model.safetensors", ridge())
+    # A column of numbers in a table of people is read without decimal places.
+    folder = write_study_folder(first_site, tmp_path / "hospital")
+    people = read_labelled_people(model, folder)
+    assert set(people.y) == {"0", "1", "2"}
+    truth = evaluate_model(model, people).predictions["truth"]
+    assert truth.tolist() == first_site.y.tolist()
+    merged = read_labelled_people(model, folder, merge_classes={2: [1]})
+    assert set(merged.y) == {"0.0", "2.0"}
+
+
 def write_tables_of_a_hospital(cohort, folder):
     """Write a table of people, two tables of uptake and a matrix for each person."""
     (folder / "sc").mkdir(parents=True)

@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from brainlsap import make_cohort, run_study
+from brainlsap import Cohort, make_cohort, run_study
 from brainlsap.evaluation import (
     Deconfounder,
     Evaluation,
@@ -171,3 +171,27 @@ def test_classes_are_merged_and_others_left_out(cohort):
         merge_classes(cohort, {"a": ["CN"], "b": ["CN", "AD"]})
     with pytest.raises(CohortError, match=r"'Ad'; the scans .*mean 'AD'?"):
         merge_classes(cohort, {"a": ["CN"], "b": ["Ad"]})
+
+
+@pytest.mark.parametrize("number_format", ["{:d}", "{:.1f}"])
+def test_numbers_of_classes_may_be_spelt_in_any_way(cohort, number_format):
+    class_numbers = [cohort.classes.index(label) for label in cohort.y]
+    label_texts = [number_format.format(number) for number in class_numbers]
+    spelt = Cohort.from_arrays(
+        cohort.connectomes,
+        cohort.features,
+        label_texts,
+        groups=cohort.groups,
+        atlas=cohort.atlas,
+    )
+    expected = np.where(np.array(class_numbers) < 2, "0", "1")
+    for merged in (
+        {0: [0, 1], 1: [2, 3, 4]},
+        {"0": ["0", 1.0], "1": ["2.0", 3, "4"]},
+        "0=0+1.0,1=2+3.0+4",
+    ):
+        assert merge_classes(spelt, merged).y.tolist() == expected.tolist()
+    pair = merge_classes(spelt, {"first": 0, "last": np.int64(4)})
+    assert pair.n_scans == np.isin(class_numbers, [0, 4]).sum()
+    with pytest.raises(ParameterError, match="merge_classes"):
+        merge_classes(spelt, {"a": [0, 1], "b": ["1.0"]})

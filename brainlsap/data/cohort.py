@@ -27,7 +27,13 @@ from brainlsap.data.connectomes import (
     read_connectome,
     treat_negative_weights_with_notes,
 )
-from brainlsap.data.covariates import KEY_COLUMNS, MISSING_CODES, find_covariate_faults
+from brainlsap.data.covariates import (
+    KEY_COLUMNS,
+    MISSING_CODES,
+    find_covariate_faults,
+    match_class_name,
+    unify_number_labels,
+)
 from brainlsap.data.find_files import to_bare_id
 from brainlsap.data.flow import LEFT_OUT_COLUMNS, NOT_SELECTED, left_out_table
 from brainlsap.data.id_columns import (
@@ -381,7 +387,7 @@ class Cohort:
         scan_names, index_person_ids, session_ids = _split_index_into_ids(
             scan_name_index, n_scans
         )
-        label_texts = _to_texts(labels)
+        label_texts = unify_number_labels(_to_texts(labels))
         participant_ids = _to_texts(index_person_ids if groups is None else groups)
         _check_label_words(labels)
         _check_person_ids(
@@ -1047,7 +1053,7 @@ def _check_label_column(
     differing_indices = [
         i
         for i, label_text in enumerate(label_texts)
-        if covariate_cell_texts[i] != label_text
+        if match_class_name(covariate_cell_texts[i], [label_text]) != label_text
     ]
     if differing_indices and {*covariate_cell_texts} & {*label_texts}:
         raise ParameterError(

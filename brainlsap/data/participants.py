@@ -21,7 +21,9 @@ from brainlsap.data.covariates import (
     find_spelling_faults,
     is_birth_column,
     make_unusual_value_notes,
+    match_class_name,
     propose_label_option,
+    unify_number_labels,
 )
 from brainlsap.data.features import FeatureSources
 from brainlsap.data.find_files import (
@@ -180,8 +182,12 @@ def order_classes(
     (('CN', 'AD', 'FTD'), False)
     """
     if class_order is not None:
+        known_labels = [*dict.fromkeys(labels)]
         class_names = tuple(
-            map(str, [class_order] if isinstance(class_order, str) else class_order)
+            match_class_name(class_name, known_labels)
+            for class_name in (
+                [class_order] if isinstance(class_order, str) else class_order
+            )
         )
         if repeated_class_names := [
             class_name
@@ -1115,6 +1121,11 @@ def _select_labelled_scans(
     visit_list: _VisitList,
 ) -> _ClassSelection:
     """Order the classes, and choose the scans that have one of them."""
+    scan_table["label"] = pd.Series(
+        unify_number_labels(scan_table["label"].tolist()),
+        index=scan_table.index,
+        dtype=object,
+    )
     class_counts = scan_table["label"].value_counts().sort_index()
     class_names, is_ordered = order_classes(list(class_counts.index), classes)
     labelled_scan_mask = scan_table["label"].isin(class_names)

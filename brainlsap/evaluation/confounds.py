@@ -20,6 +20,7 @@ from brainlsap.data.covariates import (
     find_spelling_faults,
     find_wrong_number_faults,
     is_categorical_covariate,
+    match_class_name,
     to_group_text_series,
 )
 from brainlsap.exceptions import ParameterError
@@ -183,7 +184,9 @@ class Deconfounder(BaseEstimator):
         """Return whether the steps are learned from a scan, by its label."""
         if self.reference_class is None:
             return np.ones(len(scan_table), dtype=bool)
-        return (scan_table["label"].astype(str) == str(self.reference_class)).to_numpy()
+        scan_labels = scan_table["label"].astype(str)
+        reference_label = match_class_name(self.reference_class, scan_labels.unique())
+        return (scan_labels == reference_label).to_numpy()
 
     def _check_reference(
         self, scan_table: pd.DataFrame, splits: Sequence[tuple]

@@ -24,6 +24,7 @@ from brainlsap.data.covariates import (
     find_acquisition_kind,
     find_covariate_kind,
     is_categorical_covariate,
+    match_class_name,
     to_group_text_series,
 )
 from brainlsap.data.quality import MIN_SCANS, list_odd_unit_texts
@@ -1099,7 +1100,8 @@ def _iter_outside_reference_findings(
 ) -> Iterator[AuditFinding]:
     """Report people whose covariates lie outside the range of the reference class."""
     people_table = cohort.table.drop_duplicates("participant")
-    reference_person_mask = people_table["label"].astype(str) == reference_class_name
+    reference_label = match_class_name(reference_class_name, cohort.classes)
+    reference_person_mask = people_table["label"].astype(str) == reference_label
     for column_name in sorted(adjusted_column_names):
         if is_categorical_covariate(column_name, people_table[column_name]):
             continue

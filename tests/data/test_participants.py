@@ -105,6 +105,19 @@ def test_order_of_classes(labels, classes, ordered):
     assert order_classes(labels, classes[::-1]) == (classes[::-1], True)
 
 
+def test_numbers_name_one_class_in_every_spelling(study, tiny):
+    assert order_classes(["1.0", "2.0"], [2, 1]) == (("2.0", "1.0"), True)
+    people = study / "participants.tsv"
+    rows = people.read_text().replace("CN", "0").replace("AD", "1").splitlines()
+    expected = load_cohort(study, tiny, "fdg").y == "AD"
+    people.write_text("\n".join([*rows[:-1], rows[-1].replace("\t0", "\t0.0")]))
+    assert "\t0.0" in people.read_text()
+    cohort = load_cohort(study, tiny, "fdg", classes=[1.0, "0"])
+    assert cohort.classes == ("1", "0")
+    assert ((cohort.y == "1") == expected).all()
+    assert load_cohort(study, tiny, "fdg").classes == ("0", "1")
+
+
 def test_a_cohort_knows_whether_its_classes_are_ordered(study, tiny):
     assert load_cohort(study, tiny, "fdg").classes_ordered
     people = study / "participants.tsv"
