@@ -22,7 +22,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
@@ -36,6 +36,7 @@ from brainlsap.files import check_new_folder, check_outputs, restrict_new_files_
 from brainlsap.findings import (
     CHOICES,
     FAULT,
+    NO_LABEL,
     Finding,
     list_grouped_finding_texts,
     make_fault_findings,
@@ -566,6 +567,9 @@ def check(study: str, **options: Any) -> None:
     if not Path(study).is_file():
         _print_suggested_commands(study, cohort_check, options, value_by_reading_option)
     if cohort is None:
+        _print_unusual_scans_without_labels(
+            study, cohort_check, value_by_reading_option
+        )
         raise BrainlsapError(
             f"{study} cannot be read because of the errors listed above"
         )
@@ -582,10 +586,7 @@ def check(study: str, **options: Any) -> None:
     splits = brainlsap.workflow.resolve_folds_or_number(cohort, **fold_options)
     if isinstance(splits, int):
         splits = brainlsap.evaluation.make_splits(cohort.y, cohort.groups, splits)
-    quality_table = brainlsap.data.quality_table(cohort)
-    text_lines = _list_unusual_scan_lines(quality_table) or ["none"]
-    text_lines += [f"({quality_note})" for quality_note in quality_table.attrs["notes"]]
-    print("\nUnusual scans:", *text_lines, sep="\n  ")
+    _print_unusual_scans(cohort)
     leakage = brainlsap.evaluation.leakage
     audit_table = leakage.mark_copies_in_audit_table(leakage.audit(cohort, splits))
     heading_text = "\nData leakage, and variables that could explain a score:"
@@ -600,6 +601,38 @@ def check(study: str, **options: Any) -> None:
         )
     next_command = _write_command_line("run", study, options | fold_options)
     print(f"\nNext: {next_command} --out results{reason_text}")
+
+
+def _print_unusual_scans(cohort: "Cohort") -> None:
+    """Print the scans of a cohort that are unusual, and what could not be judged."""
+    quality_table = brainlsap.data.quality_table(cohort)
+    text_lines = _list_swapped_scan_lines(quality_table)
+    text_lines += _list_unusual_scan_lines(quality_table) or ["none"]
+    text_lines += [f"({quality_note})" for quality_note in quality_table.attrs["notes"]]
+    print("\nUnusual scans:", *text_lines, sep="\n  ")
+
+
+def _print_unusual_scans_without_labels(
+    study_path: str, cohort_check: "CohortCheck", value_by_option: OptionValues
+) -> None:
+    """Print unusual scans of a study that cannot be loaded for want of labels.
+
+    Such people can be predicted. Files are not read again because of other faults.
+    """
+    has_only_label_faults = all(
+        finding.kind == NO_LABEL
+        for finding in cohort_check.findings
+        if finding.severity == FAULT
+    )
+    if cohort_check.count_texts and not has_only_label_faults:
+        return
+    reading_options = brainlsap.data.reading_options.DEFAULT_OPTIONS.change(
+        **value_by_option | {"folder": study_path, "label": None, "classes": None}
+    )
+    with suppress(BrainlsapError):
+        _print_unusual_scans(
+            brainlsap.data.load.read_folder(study_path, reading_options)
+        )
 
 
 def _reject_single_person_classes(study_path: str, cohort: "Cohort") -> None:
@@ -775,12 +808,23 @@ def _suggestions_text(
 
 
 def _list_unusual_scan_lines(quality_table: "pd.DataFrame") -> list[str]:
-    """Return a line for each scan with something unusual."""
-    flag_text_series = quality_table["flags"]
+    """Return a line for each scan with something unusual, the most serious first."""
+    sorted_table = quality_table.assign(is_swapped=quality_table["swapped"] != "")
+    sorted_table = sorted_table.sort_values(
+        ["is_swapped", "unlike"], ascending=False, kind="stable"
+    ).query("flags != ''")
     return [
         f"{scan_name}: {flag_text}"
-        for scan_name, flag_text in flag_text_series[flag_text_series != ""].items()
+        for scan_name, flag_text in sorted_table["flags"].items()
     ]
+
+
+def _list_swapped_scan_lines(quality_table: "pd.DataFrame") -> list[str]:
+    """Return a line for each value whose left and right may have been swapped."""
+    quality = brainlsap.data.quality
+    return quality.list_swapped_scan_sentences(
+        quality.list_swapped_scans_by_value(quality_table["swapped"])
+    )
 
 
 def _print_data_warnings(
@@ -806,6 +850,7 @@ def _print_data_warnings(
         "Warning: the data may have errors. The model is fitted nevertheless. "
         f"Details: {check_command}",
         *error_lines,
+        *_list_swapped_scan_lines(quality_table),
         *unusual_lines[:_MAX_UNUSUAL_SCANS],
         *other_lines,
         sep="\n  ",

@@ -25,6 +25,7 @@ from brainlsap.data.covariates import (
 from brainlsap.data.flow import USED_FOR_TRAINING, exclusion_option_text
 from brainlsap.data.load import RefusedStudyError, open_scans_and_sources
 from brainlsap.data.participants import UNLABELLED
+from brainlsap.data.quality import join_texts_by_scan
 from brainlsap.data.reading_options import check_option_names
 from brainlsap.data.stored_cohort import get_label_series, is_cohort_file
 from brainlsap.evaluation import Evaluation
@@ -502,6 +503,9 @@ def evaluate_model(
     cohort_summary = CohortSummary.from_cohort(cohort, cohort.features, None)
     cohort_summary = replace(
         cohort_summary,
+        table=_add_swapped_column(
+            cohort_summary.table, prediction_table.attrs["swapped_scans"]
+        ),
         classes=tuple(class_names),
         classes_ordered=model_card["classes_ordered"],
     )
@@ -545,6 +549,20 @@ def evaluate_model(
     return replace(
         evaluation, settings=evaluation.settings | {"external": external_facts}
     )
+
+
+def _add_swapped_column(
+    scan_table: pd.DataFrame, scan_names_by_value: Mapping[str, Sequence[str]]
+) -> pd.DataFrame:
+    """Return the table of scans with the values whose sides may be swapped, if any."""
+    if not scan_names_by_value:
+        return scan_table
+    swapped_name_arrays = [
+        np.where(scan_table["scan"].isin(scan_names), value_name, "")
+        for value_name, scan_names in scan_names_by_value.items()
+    ]
+    swapped_texts = join_texts_by_scan(swapped_name_arrays, ", ")
+    return scan_table.assign(quality_swapped=swapped_texts)
 
 
 def _mark_training_people(model: PackedClassifier, cohort: Cohort) -> Cohort:

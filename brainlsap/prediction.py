@@ -36,7 +36,11 @@ from brainlsap.data.quality import (
     SideComparison,
     exchanged_sides_text,
     learn_asymmetry_record,
+    list_swapped_scan_sentences,
+    list_swapped_scans_by_value,
+    make_exchanged_scan_mask,
     make_side_comparison,
+    quality_table,
     unknown_sides_text,
 )
 from brainlsap.data.reading_options import (
@@ -148,8 +152,9 @@ REMARKS = (
 over 3 standard deviations from the mean of the training scans; the connectome differs
 from the training connectomes in unit, density, transformation or order of regions; the
 person, or the data of the scan, was used for training; ComBat was fitted without scans
-of the site; a covariate of the adjustment has no value; the sides of all scans together
-differ as those of the training do, but the other way round."""
+of the site; a covariate of the adjustment has no value; the sides of the scan, or of
+all scans together, differ as those of the training or of the other scans do, but the
+other way round."""
 
 UNINTENDED_USES = (
     "a diagnosis, or a decision about a person",
@@ -414,6 +419,38 @@ def _list_swapped_names_and_side_notes(
         elif side_comparison is SideComparison.UNKNOWN:
             note_texts.append(unknown_sides_text(value_name))
     return swapped_value_names, note_texts
+
+
+def _list_swapped_scans_by_value(
+    model: PackedClassifier,
+    cohort: Cohort,
+    connectomes: np.ndarray,
+    features: np.ndarray,
+    unlike_connectome_mask: np.ndarray,
+) -> dict[str, list[str]]:
+    """Return the scans in which single values may have swapped sides, by value.
+
+    Scans are compared with the other scans of the cohort, and with the training.
+    Connectomes unlike the training cannot be compared with it.
+    """
+    scan_series = cohort.table["scan"]
+    scan_names_by_value = list_swapped_scans_by_value(quality_table(cohort)["swapped"])
+    regional_values_by_name = _regional_values_by_name(
+        model, model.origin_.feature_names, features, connectomes
+    )
+    for value_name, side_record in model.origin_.facts.get("sides", {}).items():
+        exchanged_scan_mask = make_exchanged_scan_mask(
+            regional_values_by_name[value_name], side_record
+        )
+        if value_name == "connectome":
+            exchanged_scan_mask &= ~unlike_connectome_mask
+        exchanged_scan_mask |= scan_series.isin(scan_names_by_value.get(value_name, []))
+        scan_names_by_value[value_name] = list(scan_series[exchanged_scan_mask])
+    return {
+        value_name: scan_names
+        for value_name, scan_names in scan_names_by_value.items()
+        if scan_names
+    }
 
 
 def _compute_missing_shares(
@@ -908,7 +945,9 @@ def predict_people(
         was noticed).
         `attrs["class_prior"]` holds the class shares that the probabilities assume,
         `attrs["side_notes"]` the values whose sides could not be verified,
-        `attrs["swapped_values"]` the values whose sides may have been swapped,
+        `attrs["swapped_values"]` the values whose sides may have been swapped in all
+        scans, `attrs["swapped_scans"]` the scans in which the sides of a value may have
+        been swapped, by value,
         `attrs["is_in_training"]` a bool for each scan.
         `predicted` does not depend on them. As in cross-validation it is the likeliest
         class under the class weights of the fit, so that rare classes are predicted,
@@ -932,7 +971,8 @@ def predict_people(
         For people who were in the training, scans with features or covariates far
         from those of the fit, scans with many missing values, connectomes of another
         kind (unit, density, transformation, order of regions), and values whose
-        differences between left and right are opposite to those of the fit.
+        differences between left and right are opposite to those of the fit, in all
+        scans or in single scans.
     """
     check_cohort_given(cohort)
     model = load_fitted_model(model)
@@ -951,6 +991,19 @@ def predict_people(
     swapped_value_names, side_notes = _list_swapped_names_and_side_notes(
         model, cohort, connectomes, features
     )
+    # Where all scans are swapped, the warning above says so.
+    scan_names_by_swapped_value = {
+        value_name: swapped_scan_names
+        for value_name, swapped_scan_names in _list_swapped_scans_by_value(
+            model, cohort, connectomes, features, unlike_connectome_mask
+        ).items()
+        if value_name not in swapped_value_names
+    }
+    for swapped_sentence in list_swapped_scan_sentences(scan_names_by_swapped_value):
+        warnings.warn(swapped_sentence, stacklevel=2)
+    swapped_scan_mask = scan_names.isin(
+        set().union(*scan_names_by_swapped_value.values())
+    ).to_numpy()
     training_scan_mask, training_id_scan_mask = make_training_scan_masks(
         model, cohort, connectomes, features
     )
@@ -1024,7 +1077,7 @@ def predict_people(
         training_scan_mask,
         unharmonized_scan_mask,
         missing_covariate_scan_mask,
-        np.full(cohort.n_scans, bool(swapped_value_names)),
+        swapped_scan_mask | bool(swapped_value_names),
     )
     prediction_table["remark"] = _list_scan_remarks(
         dict(zip(REMARKS, remark_masks, strict=True))
@@ -1036,6 +1089,7 @@ def predict_people(
     prediction_table.attrs["no_sets"] = reason_without_set
     prediction_table.attrs["side_notes"] = side_notes
     prediction_table.attrs["swapped_values"] = swapped_value_names
+    prediction_table.attrs["swapped_scans"] = scan_names_by_swapped_value
     prediction_table.attrs["is_in_training"] = training_scan_mask.tolist()
     prediction_table.attrs["n_unlike"] = {
         "features": int(outlier_scan_mask.sum()),

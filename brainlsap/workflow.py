@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,6 +23,10 @@ from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.covariates import STAGE_OF_WORD, match_class_name
 from brainlsap.data.flow import OTHER_CLASS
 from brainlsap.data.participants import find_absent_class_faults
+from brainlsap.data.quality import (
+    list_swapped_scan_sentences,
+    list_swapped_scans_by_value,
+)
 from brainlsap.evaluation import (
     Deconfounder,
     Evaluation,
@@ -311,6 +316,10 @@ def run_study(
                 study_settings = analysis_options | evaluation.settings["steps"]
                 study_settings |= evaluation.settings
                 study_settings |= {"study_options": study_options} | table1_settings
+                for swapped_sentence in list_swapped_scan_sentences(
+                    list_swapped_scans_by_value(scan_quality_table["swapped"])
+                ):
+                    warnings.warn(swapped_sentence, stacklevel=2)
                 evaluation = replace(evaluation, settings=study_settings)
                 write_report(
                     evaluation,

@@ -157,8 +157,35 @@ def test_check_speaks_of_flags_and_shows_exchanged_hemispheres(own_study, capsys
     # fs_default.txt: cortex, cerebellum, structures of the left; then of the right
     order = np.r_[49:83, 83, 42:49, 35:42, 0:34, 34]
     np.savetxt(path, W[np.ix_(order, order)], delimiter=",")
-    assert main(["check", str(own_study), *READING, "--row-order", "mrtrix"]) == 0
-    assert "left and right may have been swapped" in capsys.readouterr().out
+    mrtrix = [*READING, "--row-order", "mrtrix"]
+    scan = "_".join(path.name.split("_")[:2])
+    first_line = (
+        "In 1 scan, left and right of the connectome may have been swapped: "
+        f"{scan}. Correct the scan, or leave it out with --exclude."
+    )
+    assert main(["check", str(own_study), *mrtrix]) == 0
+    printed = capsys.readouterr().out
+    assert f"\nUnusual scans:\n  {first_line}\n  {scan}: " in printed
+    # People without labels can be predicted, so their scans are checked, too.
+    for sessions_path in own_study.rglob("*_sessions.tsv"):
+        sessions_path.unlink()
+    table = pd.read_csv(own_study / "participants.tsv", sep="\t", dtype=str)
+    other_ids = table["participant_id"][~table["participant_id"].isin(scan.split("_"))]
+    is_other = table["participant_id"] == other_ids.iloc[0]
+    for labels in (table["diagnosis"].mask(is_other), None):
+        unlabelled = table.drop(columns="diagnosis")
+        if labels is not None:
+            unlabelled["diagnosis"] = labels
+        unlabelled.to_csv(own_study / "participants.tsv", sep="\t", index=False)
+        assert main(["check", str(own_study), *mrtrix]) == 2
+        printed = capsys.readouterr().out
+        assert "Faults:" in printed
+        assert f"\nUnusual scans:\n  {first_line}\n" in printed
+    # Other faults are those to correct first.
+    path.write_text("1 2 3")
+    unlabelled.to_csv(own_study / "participants.tsv", sep="\t", index=False)
+    assert main(["check", str(own_study), *mrtrix]) == 2
+    assert "Unusual scans:" not in capsys.readouterr().out
 
 
 def test_columns_of_ids_and_visits_are_flags_and_settings(own_study, tmp_path, capsys):

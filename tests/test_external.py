@@ -29,7 +29,7 @@ from brainlsap import (
 )
 from brainlsap.arrays import pack_scans
 from brainlsap.cli import main
-from brainlsap.data import suggest_options
+from brainlsap.data import quality_table, suggest_options
 from brainlsap.data.flow import OTHER_CLASS, left_out_table
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.evaluation import (
@@ -1061,6 +1061,36 @@ def test_swapped_sides_are_on_the_first_screen(evaluation):
     assert conclusions.answers[4].verdict == "WARNING"
     assert "fdg: left and right" in conclusions.answers[4].sentence
     assert conclusions.may_write.startswith("Nothing")
+
+
+@pytest.mark.filterwarnings("ignore:.* are unlike the training scans")
+def test_a_swapped_scan_is_on_the_first_screen_of_the_test(model, sites, tmp_path):
+    people = sites[0]
+    homotopic = people.atlas.homotopic
+    shift = np.random.default_rng(0).normal(0, 0.1, people.n_rois)
+    features = np.array(people.features + (shift - shift[homotopic])[:, None])
+    features[3] = features[3][homotopic]
+    features[4, 7] = np.nan
+    people = replace(people, features=features)
+    with pytest.warns(UserWarning, match="^In 1 scan, left and right of fdg"):
+        tested = evaluate_model(model, people)
+    results = tmp_path / "results"
+    write_report(tested, results, quality=quality_table(people))
+    conclusions = draw_external_conclusions(read_results(results))
+    table = pd.read_csv(results / "private" / "codes.tsv", sep="\t").set_index("scan")
+    code = table["code"][people.table["scan"][3]]
+    sentence = f"left and right of fdg may have been swapped: {code}. Correct"
+    assert sentence in conclusions.cautions[0]
+    likeness = conclusions.answers[4]
+    assert likeness.verdict == "WARNING"
+    assert sentence in likeness.sentence
+    n_scans = people.n_scans
+    others = f"Compared with the other test scans, 1 of {n_scans} scans is unusual"
+    assert others in likeness.sentence
+    assert "no scan has unusual" not in likeness.sentence
+    kept = left_out_text(read_results(results))
+    assert "1 scan unlike the others was kept" in kept
+    assert "1 other scan lacks single values" in kept
 
 
 def test_no_text_says_that_a_column_without_scores_was_scored(evaluation):

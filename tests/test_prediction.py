@@ -216,6 +216,31 @@ def test_swapped_sides_of_all_new_scans_are_told(cohort, tmp_path):
     assert all("to show whether they were swapped" in note for note in notes)
 
 
+@pytest.mark.filterwarnings("ignore:.* are unlike the training scans")
+def test_a_single_scan_with_swapped_sides_has_a_remark(cohort, tmp_path):
+    rng = np.random.default_rng(0)
+    homotopic = cohort.atlas.homotopic
+    shift = rng.normal(0, 0.1, cohort.n_rois)
+    features = np.array(cohort.features + (shift - shift[homotopic])[:, None])
+    fit_model(replace(cohort, features=features), tmp_path / "model", ridge_model())
+    features[5] = features[5][homotopic]
+    mixed = replace(cohort, features=features)
+    scan = cohort.table["scan"][5]
+    for people in (mixed, mixed.select(np.arange(cohort.n_scans) == 5)):
+        if people.n_scans > 1:
+            expected = f"^In 1 scan, left and right of fdg .*: {scan}\\. .*--exclude"
+        else:  # A single scan is all scans.
+            expected = "^fdg: left and right .* swapped in all"
+        with pytest.warns(UserWarning, match=expected):
+            table = predict_people(tmp_path / "model", people)
+        is_swapped = table["remark"].str.contains("swapped", na=False)
+        assert table["scan"][is_swapped].tolist() == [scan]
+    few = mixed.select(np.arange(cohort.n_scans) < 6)  # too few to compare with others
+    with pytest.warns(UserWarning, match="^In 1 scan"):
+        table = predict_people(tmp_path / "model", few)
+    assert table.attrs["swapped_scans"] == {"fdg": [scan]}
+
+
 def test_another_way_of_reading_is_refused(stored, tmp_path):
     fitted, _ = stored
     fitted.origin_.reading["negative"] = "drop"

@@ -68,6 +68,22 @@ def test_a_study_returns_what_it_has_written(cohort, tmp_path):
     assert not list((tmp_path / "results" / "private").glob("folds/*.partial*"))
 
 
+@pytest.mark.usefixtures("scores_figure_alone")
+def test_a_study_warns_of_a_scan_with_swapped_sides(cohort, tmp_path):
+    homotopic = cohort.atlas.homotopic
+    shift = np.random.default_rng(0).normal(0, 0.2, cohort.n_rois)
+    features = np.array(cohort.features + (shift - shift[homotopic])[:, None])
+    features[3] = features[3][homotopic]
+    lopsided = replace(cohort, features=features)
+    models = {"prior": DummyClassifier()}
+    message = f"^In 1 scan, .* swapped: {cohort.table['scan'][3]}\\. "
+    with pytest.warns(UserWarning, match=message):
+        run_study(lopsided, tmp_path, models, baselines=False, cv=2, n_permutations=2)
+    page_text = (tmp_path / "report" / "report.html").read_text("utf-8")
+    beware = page_text.partition("Beware:")[2][:300]
+    assert "may have been swapped: S0" in beware
+
+
 def test_a_study_says_what_the_connectome_adds(cohort, tmp_path, monkeypatch):
     def draw_gain(evaluation, _, figure_names):
         if "connectome_gain" not in figure_names:

@@ -23,10 +23,12 @@ deviation of `t` there, over `n` people, and `t_new`, `S_new` and `n_new` those 
 new people. With `e = max(S, S_new) / sqrt(n_new)`, the new scans are taken for
 exchanged if `t_new < -T / 2` and `t_new < -4 e`, and for not exchanged if `t_new > T /
 2` and `t_new > 2 e`. All else shows nothing, as do trainings with `T < 6 S / sqrt(n)`,
-whose hemispheres differ too little.
+whose hemispheres differ too little. A single new scan is taken for exchanged if its
+`t < -T / 2` and `T > 5 S`, so that its `t` lies at least 7.5 S below that of the
+training (:func:`make_exchanged_scan_mask`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum, auto
 from typing import Any
 
@@ -67,6 +69,9 @@ _EXCHANGED = "left and right may have been swapped"
 _MIN_TRAINING_AGREEMENT = 6.0
 # Largest and smallest agreement of exchanged and correct sides, in standard errors.
 _MAX_EXCHANGED = -4.0
+# Smallest mean agreement of sides in the training that shows the sides of a single
+# scan, in standard deviations.
+_MIN_AGREEMENT_OF_SCAN = 5.0
 _MIN_CORRECT = 2.0
 # Largest deviation of an asymmetry that counts, in scaled median absolute deviations.
 _MAX_ASYMMETRY_DEVIATION = 20.0
@@ -99,15 +104,19 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         which others have), `<name>_zeros` (regions filled with 0),
         `<name>_implausible`, `<name>_equal` (regions that share one value),
         `<name>_outliers` (regions beyond 20 MADs of the other scans),
-        `<name>_deviation` and `<name>_mirrored`. At last `flags`, in words; empty
-        where nothing is unusual. `attrs["notes"]` lists what could not be judged, and
-        regions without a link in every scan.
+        `<name>_deviation` and `<name>_mirrored`. At last `unlike` (whether the scan is
+        unlike the others: it has a flag, apart from missing values in at most a tenth
+        of the regions), `swapped` (names of values whose left and right may have been
+        swapped, with commas) and `flags`, in words; empty where nothing is unusual.
+        `attrs["notes"]` lists what could not be judged, and regions without a link in
+        every scan.
     """
     isolated_region_mask = _make_isolated_region_mask(cohort)
     values_by_column = _compute_connectome_values_by_column(
         cohort, isolated_region_mask
     )
     flag_text_arrays = list[np.ndarray]()
+    n_harmless_flags_by_scan = np.zeros(cohort.n_scans, dtype=int)
     compared_value_names = list(cohort.feature_names)
     if not cohort.shares_connectome:
         values_by_column |= _compute_comparison_values_by_column(cohort)
@@ -121,11 +130,18 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         )
         values_by_column |= feature_values_by_column
         flag_text_arrays += feature_flag_arrays
-    for feature_name in compared_value_names:
-        mirrored_scan_mask = values_by_column[f"{feature_name}_mirrored"] < 0
-        flag_text_arrays.append(
-            np.where(mirrored_scan_mask, f"{feature_name}: {_EXCHANGED}", "")
+        n_missing_by_scan = feature_values_by_column[f"{feature_name}_missing"]
+        n_harmless_flags_by_scan += (n_missing_by_scan > 0) & (
+            n_missing_by_scan <= _compute_max_n_regions(cohort)
         )
+    swapped_mask_by_value = {
+        value_name: values_by_column[f"{value_name}_mirrored"] < 0
+        for value_name in compared_value_names
+    }
+    flag_text_arrays += [
+        np.where(swapped_scan_mask, f"{value_name}: {_EXCHANGED}", "")
+        for value_name, swapped_scan_mask in swapped_mask_by_value.items()
+    ]
     scan_table = pd.DataFrame(
         values_by_column, index=pd.Index(cohort.table["scan"], name="scan")
     )
@@ -136,10 +152,60 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         for feature_name in scan_table.filter(like="_mirrored")
         if scan_table[feature_name].isna().all()
     ]
-    scan_flag_tuples = zip(*flag_text_arrays, strict=True)
+    n_flags_by_scan = np.sum([texts != "" for texts in flag_text_arrays], axis=0)
+    swapped_name_arrays = [
+        np.where(swapped_scan_mask, value_name, "")
+        for value_name, swapped_scan_mask in swapped_mask_by_value.items()
+    ]
     return scan_table.assign(
-        flags=["; ".join(filter(None, flag_texts)) for flag_texts in scan_flag_tuples]
+        unlike=n_flags_by_scan > n_harmless_flags_by_scan,
+        swapped=join_texts_by_scan(swapped_name_arrays, ", "),
+        flags=join_texts_by_scan(flag_text_arrays, "; "),
     )
+
+
+def join_texts_by_scan(text_arrays: Sequence[np.ndarray], separator: str) -> list[str]:
+    """Return the texts of every scan in one text; "" if it has none."""
+    return [
+        separator.join(filter(None, scan_texts))
+        for scan_texts in zip(*text_arrays, strict=True)
+    ]
+
+
+def list_swapped_scan_sentences(
+    scan_names_by_value: Mapping[str, Sequence[str]],
+) -> list[str]:
+    """Return a sentence for every value whose sides may be swapped in single scans.
+
+    `scan_names_by_value` has the names or codes of these scans.
+
+    >>> list_swapped_scan_sentences({"fdg": ["sub-1"], "connectome": []})
+    ['In 1 scan, left and right of fdg may have been swapped: sub-1. Correct ...']
+    """
+    return [
+        f"In {count_text(len(scan_names), 'scan')}, left and right of "
+        f"{'the ' if value_name == 'connectome' else ''}{value_name} may have been "
+        f"swapped: {join_with_commas(scan_names, 5)}. "
+        + (
+            "Correct the scan, or leave it out with --exclude."
+            if len(scan_names) == 1
+            else "Correct the scans, or leave them out with --exclude."
+        )
+        for value_name, scan_names in scan_names_by_value.items()
+        if scan_names
+    ]
+
+
+def list_swapped_scans_by_value(swapped_name_series: pd.Series) -> dict[str, list[str]]:
+    """Return the scans of every value in the column `swapped` of a quality table.
+
+    The index of the series has the scans.
+    """
+    scan_names_by_value: dict[str, list[str]] = {}
+    for scan_name, swapped_names in swapped_name_series.items():
+        for value_name in filter(None, swapped_names.split(", ")):
+            scan_names_by_value.setdefault(value_name, []).append(str(scan_name))
+    return scan_names_by_value
 
 
 def unknown_sides_text(value_name: str) -> str:
@@ -312,7 +378,7 @@ def _compute_columns_and_flags(
         )
     )
     far_scan_mask = scan_deviations > MAX_DEVIATION
-    max_n_regions = max(2, _MAX_SHARE_OF_REGIONS * cohort.n_rois)
+    max_n_regions = _compute_max_n_regions(cohort)
     equal_texts = [
         f"{feature_name} has the same value in {count_text(n_regions, 'region')}"
         for n_regions in n_equal_by_scan
@@ -334,6 +400,11 @@ def _compute_columns_and_flags(
         np.where(n_equal_by_scan > max_n_regions, equal_texts, ""),
         _make_far_flag_texts(cohort, feature_name, absolute_deviations, far_scan_mask),
     ]
+
+
+def _compute_max_n_regions(cohort: Cohort) -> float:
+    """Return the largest number of odd regions of a scan that is not odd as a whole."""
+    return max(2, _MAX_SHARE_OF_REGIONS * cohort.n_rois)
 
 
 def _make_implausible_value_mask(cohort: Cohort, feature_name: str) -> np.ndarray:
@@ -726,6 +797,29 @@ def make_side_comparison(
     ):
         return SideComparison.CORRECT
     return SideComparison.UNKNOWN
+
+
+def make_exchanged_scan_mask(
+    region_values: np.ndarray, training_asymmetry_record: Mapping[str, Any] | None
+) -> np.ndarray:
+    """Return whether single scans have the sides opposite to those of a training.
+
+    As in :func:`make_side_comparison`; all are False if the training cannot show it.
+    """
+    exchanged_scan_mask = np.zeros(len(region_values), dtype=bool)
+    if training_asymmetry_record is None:
+        return exchanged_scan_mask
+    mean_agreement = training_asymmetry_record["mean"]
+    if not mean_agreement > _MIN_AGREEMENT_OF_SCAN * training_asymmetry_record["sd"]:
+        return exchanged_scan_mask
+    asymmetries = np.nan_to_num(
+        region_values[:, training_asymmetry_record["regions"]]
+        - region_values[:, training_asymmetry_record["partners"]]
+    )
+    scan_agreements = _limit_extreme_asymmetries(asymmetries) @ np.array(
+        training_asymmetry_record["weights"]
+    )
+    return scan_agreements < -mean_agreement / 2
 
 
 def exchanged_sides_text(value_name: str) -> str:

@@ -13,7 +13,11 @@ import pandas as pd
 
 from brainlsap.data.covariates import find_covariate_kind
 from brainlsap.data.flow import NO_IMAGE
-from brainlsap.data.quality import exchanged_sides_text
+from brainlsap.data.quality import (
+    exchanged_sides_text,
+    list_swapped_scan_sentences,
+    list_swapped_scans_by_value,
+)
 from brainlsap.evaluation import (
     ConnectomeGain,
     Evaluation,
@@ -620,15 +624,27 @@ def judge_scan_likeness(evaluation: Evaluation) -> Conclusion:
             f"{n_unharmonized_scans} of {n_scans_text} were not harmonised, because "
             "the training contained no scans of their site."
         )
-    site_sentence = learned_sites_sentence(external_facts["learned_sites"])
-    if difference_sentences:
-        sentence = " ".join([*difference_sentences, site_sentence]).strip()
-        return Conclusion(question_text, NO, sentence, label=WARNING)
-    sentence = (
-        "Compared with the training scans, no scan has unusual features or an unusual "
-        f"connectome. {site_sentence}"
+    swapped_scan_sentences = _list_swapped_scan_sentences(evaluation)
+    n_unlike_scans = int(_make_unlike_scan_mask(evaluation).sum())
+    last_sentences = [learned_sites_sentence(external_facts["learned_sites"])]
+    if n_unlike_scans:
+        last_sentences.insert(
+            0,
+            f"Compared with the other test scans, {n_unlike_scans} of {n_scans_text} "
+            f"{verb_form(n_unlike_scans, 'are')} unusual (see Participants).",
+        )
+    if not (difference_sentences or swapped_scan_sentences):
+        last_sentences.insert(
+            0,
+            "Compared with the training scans, no scan has unusual features or an "
+            "unusual connectome.",
+        )
+    sentence = " ".join(
+        filter(None, [*difference_sentences, *swapped_scan_sentences, *last_sentences])
     )
-    return Conclusion(question_text, NOT_SHOWN, sentence.strip(), label=NO_WARNING)
+    if difference_sentences or swapped_scan_sentences:
+        return Conclusion(question_text, NO, sentence, label=WARNING)
+    return Conclusion(question_text, NOT_SHOWN, sentence, label=NO_WARNING)
 
 
 def judge_subgroups(evaluation: Evaluation) -> Conclusion:
@@ -751,7 +767,7 @@ def _list_external_forbidden_phrases(
 def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
     """Return what limits the conclusions of an external evaluation."""
     cohort, external_facts = evaluation.cohort, evaluation.settings["external"]
-    cautions = []
+    cautions = _list_swapped_scan_sentences(evaluation)
     if is_simulated(evaluation):
         cautions.append(
             "The data are simulated, so no conclusion about people is possible."
@@ -950,12 +966,20 @@ def left_out_text(evaluation: Evaluation) -> str:
     """Return the numbers of people and scans that were left out, with the reasons."""
     exclusion_phrases = _list_exclusion_phrases(evaluation)
     kept_text = ""
+    unlike_scan_mask = _make_unlike_scan_mask(evaluation)
+    n_unlike_scans = int(unlike_scan_mask.sum())
+    if n_unlike_scans:
+        kept_text = (
+            f"; {count_text(n_unlike_scans, 'scan')} unlike the others "
+            f"{verb_form(n_unlike_scans, 'were')} kept (see Participants)"
+        )
     if "quality" in evaluation.cohort.table:
-        n_unusual_scans = int(evaluation.cohort.table["quality"].ne("").sum())
-        if n_unusual_scans:
-            kept_text = (
-                f"; {count_text(n_unusual_scans, 'scan')} unlike the others "
-                f"{verb_form(n_unusual_scans, 'were')} kept (see Participants)"
+        flagged_scan_mask = evaluation.cohort.table["quality"] != ""
+        n_incomplete_scans = int((flagged_scan_mask & ~unlike_scan_mask).sum())
+        if n_incomplete_scans:
+            kept_text += (
+                f"; {count_text(n_incomplete_scans, 'other scan')} "
+                f"{verb_form(n_incomplete_scans, 'lack')} single values"
             )
     if evaluation.cohort.truth is not None and not exclusion_phrases:
         return f"nobody (simulated data){kept_text}."
@@ -977,6 +1001,19 @@ def left_out_text(evaluation: Evaluation) -> str:
         f"{'; '.join(exclusion_phrases) or 'none of the scans that were read'}"
         f"{kept_text}.{training_sentence}"
     )
+
+
+def _make_unlike_scan_mask(evaluation: Evaluation) -> np.ndarray:
+    """Return which scans are unlike the other scans of the evaluation.
+
+    Reports of earlier versions do not distinguish scans that lack single values.
+    """
+    cohort_table = evaluation.cohort.table
+    if "quality_unlike" in cohort_table:
+        return cohort_table["quality_unlike"].to_numpy()
+    if "quality" in cohort_table:
+        return (cohort_table["quality"] != "").to_numpy()
+    return np.zeros(len(cohort_table), dtype=bool)
 
 
 def excluded_text(evaluation: Evaluation) -> str:
@@ -2409,6 +2446,7 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
     cautions = []
     if leak_text:
         cautions.append(leak_text)
+    cautions += _list_swapped_scan_sentences(evaluation)
     if has_shared_connectome(evaluation):
         cautions.append(_SHARED_CONNECTOME_CAUTION)
     audit_table = evaluation.audit
@@ -2450,6 +2488,16 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
             f"{count_text(smallest_class_row['participants'], 'participant')}."
         )
     return tuple(cautions)
+
+
+def _list_swapped_scan_sentences(evaluation: Evaluation) -> list[str]:
+    """Return which scans may have swapped sides, by code if the scans have codes."""
+    cohort_table = evaluation.cohort.table
+    if "quality_swapped" not in cohort_table:
+        return []
+    names_column = "code" if "code" in cohort_table else "scan"
+    swapped_name_series = cohort_table.set_index(names_column)["quality_swapped"]
+    return list_swapped_scan_sentences(list_swapped_scans_by_value(swapped_name_series))
 
 
 def _list_subgroup_gap_texts(evaluation: Evaluation) -> list[str]:

@@ -23,6 +23,9 @@ from brainlsap.text import option_text, p_text
 DEFAULT_COLUMNS = ("age", "sex", "site")
 """Default columns of the table of participants, if the cohort has them."""
 
+REPORT_COLUMNS = ("code", "quality", "quality_unlike", "quality_swapped")
+"""Columns of a report in the table of scans."""
+
 MAX_SKEWNESS = 1.0
 """Largest skewness within classes at which a column is described by mean and s.d."""
 
@@ -224,7 +227,7 @@ def find_characteristic_columns(
             is not None
         ]
     # The code of a scan and its quality are columns of a report, not of the study.
-    cohort_table = cohort_table.drop(columns=["code", "quality"], errors="ignore")
+    cohort_table = cohort_table.drop(columns=[*REPORT_COLUMNS], errors="ignore")
     requested_names = [columns] if isinstance(columns, str) else [*columns]
     column_names = [
         find_covariate_column(cohort_table, requested_name)

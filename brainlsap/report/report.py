@@ -321,6 +321,13 @@ def _add_report_facts(
                 "brainlsap.data.quality_table(cohort)."
             )
         cohort_table["quality"] = cohort_table["scan"].map(quality_table["flags"])
+        for column_name in quality_table.columns.intersection(["unlike", "swapped"]):
+            # An external evaluation has also compared the sides with the training.
+            report_column = f"quality_{column_name}"
+            if report_column not in cohort_table:
+                cohort_table[report_column] = cohort_table["scan"].map(
+                    quality_table[column_name]
+                )
     if evaluation.ranking is None and not evaluation.scales.empty:
         evaluation = replace(evaluation, ranking=rank_regions(evaluation))
     return replace(

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from brainlsap.data import Cohort, quality_table
-from brainlsap.data.quality import list_odd_unit_texts, list_value_range_sentences
+from brainlsap.data.quality import (
+    list_odd_unit_texts,
+    list_swapped_scans_by_value,
+    list_value_range_sentences,
+)
 from brainlsap.simulation import make_cohort
 
 
@@ -69,6 +73,23 @@ def test_exchanged_hemispheres_are_found_in_connectomes_and_pet():
     found = table["flags"].str.contains(f"fdg: {flag}")
     assert np.flatnonzero(found).tolist() == [9, 30]
     assert table.attrs["notes"] == []
+
+
+def test_scans_that_lack_single_values_are_not_unlike_the_others(cohort):
+    sides = np.random.default_rng(0).normal(0, 0.1, 82)
+
+    def remove_and_swap(X):
+        X[..., 0] += sides - sides[cohort.atlas.homotopic]
+        X[1, :2, 0], X[2, :9, 0], X[3, 4, 0] = np.nan, np.nan, np.nan
+        X[[3, 5]] = X[[3, 5]][:, cohort.atlas.homotopic]
+
+    table = quality_table(change(cohort, None, remove_and_swap))
+    assert np.flatnonzero(table["flags"] != "").tolist() == [1, 2, 3, 5]
+    assert np.flatnonzero(table["unlike"]).tolist() == [2, 3, 5]
+    scans = cohort.table["scan"]
+    assert list_swapped_scans_by_value(table["swapped"]) == {
+        "fdg": [scans[3], scans[5]]
+    }
 
 
 def test_one_number_without_its_decimal_point_hides_no_exchanged_scan():

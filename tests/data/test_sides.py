@@ -6,6 +6,7 @@ import pytest
 from brainlsap.data.quality import (
     SideComparison,
     learn_asymmetry_record,
+    make_exchanged_scan_mask,
     make_side_comparison,
 )
 
@@ -37,6 +38,29 @@ def test_swapped_studies_are_found_and_others_are_not():
     assert SideComparison.EXCHANGED not in verdicts["correct"]
     assert SideComparison.CORRECT not in verdicts["swapped"]
     assert verdicts["swapped"].count(SideComparison.EXCHANGED) > 0.6 * 60
+
+
+def test_single_swapped_scans_are_found_by_the_training():
+    """At most 1 in 1,000 correct scans is flagged, whatever the asymmetry."""
+    rng = np.random.default_rng(3)
+    n_false = n_found = n_judged = 0
+    strengths = np.repeat([0.02, 0.05, 0.1, 0.2], 10)
+    for strength in strengths:
+        asymmetry = rng.normal(0, strength, N_PAIRS)
+        training = learn_asymmetry_record(*draw_study(rng, asymmetry, 50), HOMOTOPIC)
+        values, _ = draw_study(rng, asymmetry, 100)
+        n_false += make_exchanged_scan_mask(values, training).sum()
+        n_flagged = make_exchanged_scan_mask(values[:, HOMOTOPIC], training).sum()
+        # One by one as well, for the other scans do not matter.
+        assert n_flagged == sum(
+            make_exchanged_scan_mask(one[None, HOMOTOPIC], training)[0]
+            for one in values
+        )
+        n_found += n_flagged
+        n_judged += 100 * (n_flagged > 0)
+    assert n_false <= 100 * len(strengths) / 1000
+    assert n_judged >= 100 * len(strengths) / 4
+    assert n_found >= 0.95 * n_judged
 
 
 @pytest.mark.parametrize("site_sd", [0, SITE_SD])

@@ -694,6 +694,21 @@ def test_unusual_scans_that_were_kept_are_counted_at_once(make_study):
     assert "2 scans unlike the others were kept" in conclusions.left_out_text(kept)
 
 
+def test_a_scan_that_may_be_swapped_is_named_by_its_code_in_beware(make_study):
+    study = make_study(skill=0.9, p_effect=1.0)
+    table = study.cohort.table.assign(quality_swapped="")
+    table["code"] = [f"S{i:04d}" for i in range(len(table))]
+    table.loc[table.index[[1, 4]], "quality_swapped"] = "connectome", "connectome, fdg"
+    for columns, names in (([], "S0001, S0004"), (["code"], table["scan"].iloc[1])):
+        cohort = replace(study.cohort, table=table.drop(columns=columns))
+        cautions = conclusions.list_cautions(replace(study, cohort=cohort), "")
+        assert cautions[0].startswith(
+            "In 2 scans, left and right of the connectome may have been swapped: "
+            f"{names}"
+        )
+        assert cautions[1].startswith("In 1 scan, left and right of fdg ")
+
+
 @pytest.mark.parametrize(
     ("n_hardly", "words"),
     [
