@@ -833,6 +833,7 @@ def test_small_classes_are_no_absence_of_a_warning(evaluation, n_people):
         {"class": name, "people": n, "coverage": 0.9, "low": 0.6, "high": 0.98}
         for name, n in zip(CLASSES, numbers_of_people, strict=True)
     ]
+    coverage.append(external_facts["coverage"][-1] | {"mean_size": 1.7})
     facts = external_facts | {"calibration": calibration, "coverage": coverage}
     settings = evaluation.settings | {"external": facts}
     conclusions = draw_external_conclusions(replace(evaluation, settings=settings))
@@ -842,6 +843,7 @@ def test_small_classes_are_no_absence_of_a_warning(evaluation, n_people):
         assert ("EMCI (9)" in answer.sentence) == (n_people == 9)
         assert "(12)" not in answer.sentence
     assert "nothing about one patient" in conclusions.answers[3].sentence
+    assert "1.7 classes" in conclusions.answers[3].sentence
 
 
 def test_one_interval_of_ten_that_misses_is_not_called_an_error(evaluation):

@@ -352,6 +352,11 @@ def draw_external_conclusions(evaluation: Evaluation) -> ExternalConclusions:
     chance_conclusion = judge_gain_over_chance(evaluation)
     decline_conclusion = judge_score_decline(evaluation)
     calibration_conclusion = judge_calibration(evaluation)
+    if less_probable_text := less_probable_predictions_text(evaluation):
+        calibration_conclusion = replace(
+            calibration_conclusion,
+            sentence=f"{calibration_conclusion.sentence} {less_probable_text}",
+        )
     external_conclusions = ExternalConclusions(
         answers=(
             chance_conclusion,
@@ -592,12 +597,14 @@ def judge_set_coverage(evaluation: Evaluation) -> Conclusion:
             f"{_SHARE_OVER_PEOPLE_SENTENCE}",
         )
     few_people_sentence = _write_few_people_sentence(present_class_records)
+    mean_set_size = external_facts["coverage"][-1]["mean_size"]  # of all classes
     return Conclusion(
         question_text,
         NOT_SHOWN,
         "In no class is the share of prediction sets with the true class clearly below "
         "90% (95% interval). "
         f"{few_people_sentence or 'This does not show that the share reaches 90%.'} "
+        f"A set contains {mean_set_size:.1f} classes on average. "
         f"{_SHARE_OVER_PEOPLE_SENTENCE}",
         label=TOO_FEW_TO_TELL if few_people_sentence else NO_WARNING,
     )
