@@ -953,7 +953,7 @@ OPTIONS: tuple[Option, ...] = (
         "--exclude",
         FILE_PATH_OR_NAMES,
         "participants or scans to leave out: IDs separated by commas, or a file with "
-        "one ID per line",
+        "IDs",
         "FILE or IDS",
         recipient="reading",
         selects_files=True,

@@ -5,15 +5,13 @@ that of the scan of theirs that came furthest; visits other than the baseline co
 if all scans of the person are such visits. So both counts add up to those listed.
 """
 
-from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import pandas as pd
 
-from brainlsap.exceptions import ParameterError, convert_reading_errors
 from brainlsap.findings import EXCLUDED, FAULT, FAULTY, LEFT_OUT, NO_LABEL, Finding
-from brainlsap.text import count_text, join_with_commas, option_text
+from brainlsap.text import count_text, option_text
 
 USED_FOR_TRAINING = "used for training"
 NO_IMAGE = "no image"
@@ -111,88 +109,6 @@ def flow_table(
     total_row = (LISTED, "listed", len(furthest_rank_by_person), len(fate_rank_series))
     column_names = ["fate", "title", "participants", "scans"]
     return pd.DataFrame([total_row, *fate_rows], columns=column_names)
-
-
-def read_excluded_ids(exclude: str | Path | Sequence[str] | None) -> list[str]:
-    """Return the ids of a file (the first cell of each line), or those given.
-
-    A head such as `participant_id` is no id. Text that names no file is ids with
-    commas between them.
-    """
-    if exclude is None:
-        return []
-    if not isinstance(exclude, str | Path):
-        return [str(excluded_id).strip() for excluded_id in exclude]
-    if not Path(exclude).is_file():
-        return [
-            excluded_id.strip()
-            for excluded_id in str(exclude).split(",")
-            if excluded_id.strip()
-        ]
-    with convert_reading_errors(exclude, "a list of ids, one on each line"):
-        text_lines = Path(exclude).read_text(encoding="utf-8-sig").splitlines()
-    first_cells = [
-        text_line.replace(",", "\t").split("\t")[0].strip(" \"'")
-        for text_line in text_lines
-    ]
-    id_header_names = ("participant_id", "participant", "subject", "scan", "id")
-    return [
-        first_cell
-        for first_cell in first_cells
-        if first_cell and first_cell.lower() not in id_header_names
-    ]
-
-
-def _remove_name_prefixes(scan_or_person_name: str) -> str:
-    """Return the name of a person or scan without `sub-` and `ses-`."""
-    return scan_or_person_name.strip().removeprefix("sub-").replace("_ses-", "_")
-
-
-def match_excluded_scan_names(
-    scan_or_person_ids: Sequence[str],
-    left_out_scans: Collection[LeftOutScan],
-    *,
-    option_name: str = "exclude",
-) -> set[str]:
-    """Return the scans that are meant by ids of people or scans.
-
-    Parameters
-    ----------
-    scan_or_person_ids : sequence of str
-        Ids; `sub-` and `ses-` may be left out.
-    left_out_scans : collection of LeftOutScan
-        Every scan that is listed; fates do not matter.
-
-    Raises
-    ------
-    ParameterError
-        With all ids that nobody has.
-    """
-    scan_names_by_id: dict[str, set[str]] = {}
-    for left_out_scan in left_out_scans:
-        for scan_or_person_id in (left_out_scan.scan, left_out_scan.participant):
-            scan_names_by_id.setdefault(
-                _remove_name_prefixes(scan_or_person_id), set()
-            ).add(left_out_scan.scan)
-    unknown_ids = [
-        scan_or_person_id
-        for scan_or_person_id in scan_or_person_ids
-        if _remove_name_prefixes(scan_or_person_id) not in scan_names_by_id
-    ]
-    if unknown_ids:
-        participant_ids = [
-            left_out_scan.participant for left_out_scan in left_out_scans
-        ]
-        raise ParameterError(
-            f"{option_text(option_name)} must name people or scans of the study, or a "
-            f"file with such names; got {join_with_commas(unknown_ids, 20)}. Examples "
-            f"of IDs in the study are {join_with_commas(participant_ids, 3)}."
-        )
-    scan_name_sets = [
-        scan_names_by_id[_remove_name_prefixes(scan_or_person_id)]
-        for scan_or_person_id in scan_or_person_ids
-    ]
-    return set[str]().union(*scan_name_sets)
 
 
 def format_leave_out_advice() -> str:

@@ -26,6 +26,7 @@ from brainlsap.data.connectomes import (
     is_matrix_file,
     read_connectome,
 )
+from brainlsap.data.excluded_ids import read_excluded_ids
 from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
 from brainlsap.data.find_files import (
     CONNECTOME_PATTERNS,
@@ -42,7 +43,6 @@ from brainlsap.data.flow import (
     format_leave_out_advice,
     left_out_table,
     make_left_out_notes,
-    read_excluded_ids,
 )
 from brainlsap.data.id_columns import (
     UserColumns,
@@ -216,8 +216,9 @@ def load_cohort(
         Window of frames and reference region of PET, as :func:`.read_feature` takes
         them.
     exclude : str, Path or sequence of str, optional
-        People or scans to leave out: ids, with commas in one text, or a file with an
-        id in the first cell of each line. An excluded baseline visit is not replaced.
+        People or scans to leave out: ids, with commas in one text, or a file with ids,
+        either a list or a table with a column of ids. An excluded baseline visit is
+        not replaced.
     skip_faulty : bool
         Whether scans with a fault of their own, such as a missing or damaged file or
         no label, are left out and listed, in place of a refusal. The study is then

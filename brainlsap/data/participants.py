@@ -25,6 +25,7 @@ from brainlsap.data.covariates import (
     propose_label_option,
     unify_number_labels,
 )
+from brainlsap.data.excluded_ids import match_excluded_scan_names
 from brainlsap.data.features import FeatureSources
 from brainlsap.data.find_files import (
     FIRST_VISITS,
@@ -39,7 +40,6 @@ from brainlsap.data.flow import (
     LeftOutScan,
     find_fate_of_fault,
     format_leave_out_advice,
-    match_excluded_scan_names,
 )
 from brainlsap.data.id_columns import id_column_sentence
 from brainlsap.data.region_tables import TableContents
@@ -520,15 +520,15 @@ def list_scans(
     people_table_name: str,
     classes: Sequence[str] | None = None,
     scan_choice: str = "all",
-    excluded_ids: Sequence[str] = (),
+    place_by_excluded_id: Mapping[str, str] | None = None,
     skipped_fault_by_name: Mapping[str, Finding] | None = None,
 ) -> ScanList:
     """List the scans of a cohort with their labels, covariates and files.
 
     `people_table_name` is the name of the table of people. People without folders of
     their own have the visits that FreeSurfer or tables of regions know. Scans and
-    people in `excluded_ids`, and those with a fault in `skipped_fault_by_name`, are
-    left out.
+    people in `place_by_excluded_id`, and those with a fault in
+    `skipped_fault_by_name`, are left out.
     """
     folder = feature_sources.study_files.folder
     label_name = _find_label_column_name(
@@ -537,7 +537,7 @@ def list_scans(
     visit_list = _list_visits(
         facts_by_person_and_visit, feature_sources, label_name, scan_choice
     )
-    visit_list.exclude_scans(excluded_ids)
+    visit_list.exclude_scans(place_by_excluded_id or {})
     visit_list.skip_faulty_scans(skipped_fault_by_name or {})
     omission_findings = list[Finding]()
     if visit_list.unscanned_visit_names:
@@ -758,16 +758,16 @@ class _VisitList:
     left_out_scans: list[LeftOutScan] = field(default_factory=list)
     """Scans of the tables that do not become scans of the cohort."""
 
-    def exclude_scans(self, excluded_ids: Sequence[str]) -> None:
+    def exclude_scans(self, place_by_excluded_id: Mapping[str, str]) -> None:
         """Leave out scans by the ids of people or scans; raise for unknown ids."""
-        if not excluded_ids:
+        if not place_by_excluded_id:
             return
         all_left_out_scans = [
             *self.left_out_scans,
             *(LeftOutScan(*name_triple, EXCLUDED) for name_triple in self.name_triples),
         ]
         excluded_scan_names = match_excluded_scan_names(
-            excluded_ids, all_left_out_scans
+            place_by_excluded_id, all_left_out_scans
         )
         excluded_person_ids = {
             left_out_scan.participant for left_out_scan in all_left_out_scans

@@ -18,6 +18,7 @@ import pandas as pd
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.cohort import COHORT_SUFFIXES, Cohort
 from brainlsap.data.covariates import KEY_COLUMNS, find_spelling_faults
+from brainlsap.data.excluded_ids import match_excluded_scan_names, read_excluded_ids
 from brainlsap.data.find_files import make_visit_sort_key
 from brainlsap.data.flow import (
     LATER_VISIT,
@@ -25,8 +26,6 @@ from brainlsap.data.flow import (
     LeftOutScan,
     format_leave_out_advice,
     make_left_out_notes,
-    match_excluded_scan_names,
-    read_excluded_ids,
 )
 from brainlsap.data.load import load_cohort
 from brainlsap.data.participants import (
@@ -314,10 +313,10 @@ def _find_excluded_scan_names(
     cohort: Cohort, exclude: str | Path | Sequence[str] | None
 ) -> set[str]:
     """Return the scans that an option excludes, also those that are left out by now."""
-    excluded_ids = read_excluded_ids(exclude)
+    place_by_excluded_id = read_excluded_ids(exclude)
     return (
-        match_excluded_scan_names(excluded_ids, _list_scan_fates(cohort))
-        if excluded_ids
+        match_excluded_scan_names(place_by_excluded_id, _list_scan_fates(cohort))
+        if place_by_excluded_id
         else set()
     )
 

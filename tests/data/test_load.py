@@ -8,6 +8,7 @@ import pytest
 
 from brainlsap.atlas import load_atlas
 from brainlsap.data import Cohort, check_cohort, load_cohort
+from brainlsap.data.excluded_ids import UNKNOWN_IDS
 from brainlsap.data.flow import flow_table
 from brainlsap.exceptions import (
     BrainlsapError,
@@ -17,6 +18,7 @@ from brainlsap.exceptions import (
 )
 from brainlsap.findings import CHOICES, SHARED_CONNECTOME
 from brainlsap.simulation import make_cohort, write_study_folder
+from tests.conftest import raises_kind
 from tests.data.conftest import NAMES, refused
 
 SCANS = [f"sub-0{person}_ses-M{month}" for person in "12" for month in ("00", "12")]
@@ -575,6 +577,48 @@ def test_people_and_scans_are_excluded_by_id_or_file(study, tiny, tmp_path):
     # Faults of who is excluded do not matter.
     (study / CONNECTOME.format("sub-03", "ses-M00")).write_text("broken")
     assert load_cohort(study, tiny, "fdg", exclude="sub-03").n_scans == 6
+
+
+@pytest.mark.parametrize(
+    "file_text",
+    [
+        "sub-01_ses-M12,sub-03\n",
+        "03;01_M12",
+        "03\t01_M12\n",
+        "03 01_M12\n",
+        "\ufeff\"sub-03\"\r\n\r\n'01_M12'\r\n",
+        "Proband;Grund\r\n03;bewegt, zweimal\r\n01_M12;\r\n",
+        "why,Subject ID\nmoved twice,03\n,01_M12\n",
+        "PTID\tVISCODE\twhy\n01\tM12\tmoved\n03\tn/a\n",
+        "participants\n03,01_M12\n",
+        "# by the radiologist\n03,moved\n01_M12,moved\n",
+    ],
+)
+def test_files_of_excluded_ids_are_read_whole(study, tiny, tmp_path, file_text):
+    path = tmp_path / "excluded.txt"
+    path.write_bytes(file_text.encode())
+    cohort = load_cohort(study, tiny, "fdg", exclude=path)
+    expected = dict.fromkeys(["sub-01_ses-M12", "sub-03_ses-M00"], "excluded")
+    assert fates_of(cohort) == expected
+
+
+@pytest.mark.parametrize(
+    ("file_text", "unknown_ids"),
+    [
+        ("03\n01, 99\n", ["99 (excluded.txt, line 2)"]),
+        ("03\n\n01 99\n", ["01 99 (excluded.txt, line 3)"]),
+        ("03,moved 3 mm\n", ["moved 3 mm (excluded.txt, line 1)"]),
+        ("unlisted word\n03\n", ["unlisted word (excluded.txt, line 1)"]),
+        ("why,id\na,b,03\n", ["a (excluded.txt, line 2)", "b (excluded.txt, line 2)"]),
+    ],
+)
+def test_lines_of_excluded_ids_that_nobody_has_are_named(
+    study, tiny, tmp_path, file_text, unknown_ids
+):
+    path = tmp_path / "excluded.txt"
+    path.write_text(file_text)
+    with raises_kind(UNKNOWN_IDS, error=ParameterError, ids=unknown_ids):
+        load_cohort(study, tiny, "fdg", exclude=path)
 
 
 def test_scans_with_faults_are_skipped_on_request_only(study, tiny):
