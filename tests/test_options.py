@@ -310,9 +310,21 @@ MEASURES = (
     .split("Atlases ---")[0]
 )
 
+CONNECTOMES = (
+    docs_text("features_and_atlases")
+    .split("File formats of connectomes")[1]
+    .split("Regional measures ---")[0]
+)
+
 # Registry, and the texts that name each of its entries in words.
 NAMED_IN = {
-    "formats": (FORMATS, {"read_connectome": read_connectome.__doc__}),
+    "formats": (
+        FORMATS,
+        {
+            "read_connectome": read_connectome.__doc__,
+            "the table of files of docs/features_and_atlases.rst": CONNECTOMES,
+        },
+    ),
     "formats of many scans": (
         [suffix for suffix, entry in FORMATS.items() if entry.may_hold_many_scans],
         {"docs/own_data.rst": docs_text("own_data")},

@@ -438,6 +438,47 @@ def test_files_with_names_come_out_by_name(tmp_path, tool):
     same(read_connectome(path, ATLAS), EXPECTED)
 
 
+def write_named_text(suffix):
+    """Return a writer of text whose first row and column contain the names."""
+
+    def write(folder, matrix, names):
+        path = folder / f"c{suffix}"
+        pd.DataFrame(matrix, names, names).to_csv(path, index_label="region")
+        return path
+
+    return write
+
+
+# Of every format, a writer `(folder, matrix, names) -> path of the matrix`. The names
+# are written into the file, or beside it if the format has no place for names.
+WRITERS_BY_SUFFIX = {
+    **{suffix: write_named_text(suffix) for suffix in (".csv", ".dat", ".tsv", ".txt")},
+    ".gz": write_named_text(".csv.gz"),
+    ".gii": TOOLS["gii with a list"],
+    ".h5": TOOLS["HDF5"],
+    ".hdf5": lambda f, W, n: formats.write_h5(f / "c.hdf5", W, n),
+    ".mat": TOOLS["MATLAB"],
+    ".npy": TOOLS["npy with a list"],
+    ".npz": TOOLS["npz"],
+}
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_every_weight_of_every_format_comes_out_by_name(tmp_path, suffix):
+    assert suffix in WRITERS_BY_SUFFIX, (
+        f"add a function that writes a matrix with names as {suffix} to "
+        "WRITERS_BY_SUFFIX of tests/data/test_connectomes.py"
+    )
+    order = np.random.default_rng(1).permutation(N)
+    weights = EXPECTED / 8  # All weights differ; some are no whole numbers.
+    weights[3, 7] = weights[7, 3] = 0
+    path = WRITERS_BY_SUFFIX[suffix](
+        tmp_path, weights[np.ix_(order, order)], NAMES[order]
+    )
+    assert path.suffix == suffix
+    same(read_connectome(path, ATLAS), weights)
+
+
 def test_measures_of_one_file(tmp_path):
     matrices = {"radius2_meanlength": EXPECTED * 2, "sift_radius2_count": EXPECTED}
     path = formats.write_qsirecon(tmp_path / "c.mat", matrices, NAMES)
