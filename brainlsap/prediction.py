@@ -713,7 +713,12 @@ def read_people(
     except RefusedStudyError as error:
         if not _uses_own_connectomes(model):
             raise
-        findings = [_adapt_finding_to_model(finding) for finding in error.findings]
+        findings = [
+            _adapt_finding_to_model(
+                finding, ignores_connectomes=_ignores_connectomes(model)
+            )
+            for finding in error.findings
+        ]
         raise error.with_findings(folder, findings) from None
     return _leave_out_sparse_scans(model, cohort)
 
@@ -723,7 +728,9 @@ def _uses_own_connectomes(model: PackedClassifier) -> bool:
     return model.shared_connectome_ is None and model.preparation_.network is None
 
 
-def _adapt_finding_to_model(finding: Finding) -> Finding:
+def _adapt_finding_to_model(
+    finding: Finding, *, ignores_connectomes: bool = False
+) -> Finding:
     """Return a finding whose advice fits a model of a connectome for each scan.
 
     One connectome for all participants, and another way to symmetrise than in the fit,
@@ -737,6 +744,13 @@ def _adapt_finding_to_model(finding: Finding) -> Finding:
             "The model was fitted with a connectome for each scan. Name the files of "
             f"the connectomes with {option_text('pattern')}"
         )
+        if ignores_connectomes:
+            advice_text += (
+                ". The chosen ridge regression does not use the connectome, so the "
+                "connectomes do not affect the predictions. A model that requires no "
+                "connectomes is one fitted to a study that was read with "
+                f"{option_text('connectome', NO_CONNECTOME)}"
+            )
     else:
         return finding
     return replace(finding, advice=advice_text, values={})
@@ -1524,6 +1538,7 @@ def card_text(model: PackedClassifier) -> str:
             f"{category} {n}" for category, n in value_counts.items()
         )
         card_lines.append(f"  {covariate_kind}: {category_counts_text}")
+    card_lines += _list_choice_lines(model_card)
     card_lines += [f"Steps: {_adjustment_text(model_card['steps'])}"]
     card_lines += _list_score_lines(model_card)
     card_lines += [f"Prediction sets: {prediction_sets_text(model_card)}"]
@@ -1533,6 +1548,33 @@ def card_text(model: PackedClassifier) -> str:
         for setting_name, setting_value in model_card["settings"].items()
     ]
     return "\n".join(card_lines)
+
+
+CHOICE_PHRASES = {
+    "none": "ridge regression without the connectome. The connectome does not affect "
+    "the predictions",
+    "one": "ridge regression with one scale for all regions",
+    "regions": "ridge regression with a scale for every region",
+}
+"""What a ridge regression with `scales="auto"` may have chosen in its fit."""
+
+
+def _list_choice_lines(model_card: Mapping[str, Any]) -> list[str]:
+    """Return the line with the ridge regression that the fit chose, if it chose one."""
+    if model_card["settings"].get("scales") != "auto":
+        return []
+    chosen_scales = model_card["fit_report"].get("chosen")
+    if chosen_scales not in CHOICE_PHRASES:
+        return []
+    return [f"Chosen: {CHOICE_PHRASES[chosen_scales]}"]
+
+
+def _ignores_connectomes(model: PackedClassifier) -> bool:
+    """Return whether a stored ridge regression was fitted without the connectome."""
+    if not isinstance(model, LSAPRidgeClassifier):
+        return False
+    fit_report = (model.origin_.facts.get("card") or {}).get("fit_report") or {}
+    return fit_report.get("chosen") == "none"
 
 
 def _setting_text(

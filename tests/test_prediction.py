@@ -501,3 +501,30 @@ def test_advice_on_new_people_names_no_setting_of_the_fit(cohort, tmp_path):
     fault = Finding.from_error(caught.value)
     assert "symmetrize" in fault.text()
     assert "symmetrize" not in _adapt_finding_to_model(fault).text()
+
+
+def test_a_ridge_says_which_it_chose_and_whether_it_reads_connectomes(cohort, tmp_path):
+    ridge = LSAPRidgeClassifier("auto", n_draws=0)
+    model = fit_model(cohort, tmp_path / "model", ridge)
+    assert model.chosen_ == "none"
+    chosen_text = "Chosen: ridge regression without the connectome"
+    assert chosen_text in card_text(load_model(tmp_path / "model"))
+    assert "Chosen:" not in card_text(
+        fit_model(cohort, tmp_path / "one", ridge_model())
+    )
+    others = replace(cohort, connectomes=cohort.connectomes[::-1])
+    told, expected = (predict_people(model, one)["p_AD"] for one in (others, cohort))
+    np.testing.assert_allclose(told, expected, rtol=1e-4)
+    write_study_folder(cohort, tmp_path / "study")
+    for path in (tmp_path / "study").rglob("*connectivity*"):
+        path.unlink()
+    told_text = "the connectomes do not affect the predictions"
+    with pytest.raises(CohortError, match=told_text):
+        read_new_people(model, tmp_path / "study")
+    fit_report = model.origin_.facts["card"]["fit_report"]
+    for chosen, phrase in (("one", "one scale"), ("regions", "scale for every region")):
+        fit_report["chosen"] = chosen
+        assert phrase in card_text(model)
+        with pytest.raises(CohortError) as error:
+            read_new_people(model, tmp_path / "study")
+        assert told_text not in str(error.value)
