@@ -1484,15 +1484,20 @@ class FeatureSources:
             row_index for row_indices in row_index_lists for row_index in row_indices
         }
         unused_scan_names = tuple(
-            scan_identity.text
-            for row_index, scan_identity in enumerate(table_contents.scan_identities)
-            if row_index not in used_row_indices
+            dict.fromkeys(
+                scan_identity.text
+                for row_index, scan_identity in enumerate(
+                    table_contents.scan_identities
+                )
+                if row_index not in used_row_indices
+            )
         )
         if unused_scan_names:
             omission_findings.append(
                 Finding(
-                    f"{count_text(len(unused_scan_names), 'row', 'were')} not used, "
-                    "because the cohort does not contain these scans:",
+                    f"{count_text(len(unused_scan_names), 'scan', 'were')} not used, "
+                    "because the cohort does not contain "
+                    f"{'it' if len(unused_scan_names) == 1 else 'them'}:",
                     path=table_contents.name_and_sheet,
                     people=unused_scan_names,
                 )

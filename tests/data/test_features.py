@@ -335,6 +335,19 @@ def test_rows_that_do_not_fit_are_faults(tables):
     (note,) = (note for note in load().findings if note.people)
     assert note.people == ("sub-09",)
     assert "sub-09" not in note.shareable_text()
+    # In a table of one row per scan and region, rows are no scans.
+    make(
+        "table.csv",
+        ["id", "region", "thickness"],
+        [
+            (who, [name, value])
+            for who, row in [*ROWS, ("sub-09", range(6))]
+            for name, value in zip(CORTEX, row, strict=True)
+        ],
+    )
+    (note,) = (note for note in load().findings if note.people)
+    assert note.message.startswith("1 scan was not used")
+    assert note.people == ("sub-09",)
 
 
 def test_ids_of_another_column_of_people_are_recognised(write, tables):
