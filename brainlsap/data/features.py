@@ -640,8 +640,18 @@ class FeatureSources:
                 for table_contents in candidate_contents_list
             )
             advice_text = "Keep only one of these sheets"
-            if len(candidate_paths) > 1:
+            if len(candidate_paths) > 1 and all(
+                table_contents.values_by_measure_region
+                for table_contents in candidate_contents_list
+            ):
                 advice_text = f"Choose one with {option_text('features_table')}"
+            elif len(candidate_paths) > 1:
+                # Other tables contain the features, and --features-table would exclude
+                # these tables.
+                advice_text = (
+                    "Rename the table to use to participants.csv (or .tsv, .xlsx), or "
+                    "move the other tables out of the folder"
+                )
             raise CohortError(
                 f"{problem_text} {len(candidate_contents_list)} tables could be the "
                 f"table of participants: {paths_text}. {advice_text}"

@@ -350,6 +350,19 @@ def test_rows_that_do_not_fit_are_faults(tables):
     assert note.people == ("sub-09",)
 
 
+def test_one_of_two_tables_of_people_is_chosen_by_its_name(write, tables, tmp_path):
+    make, load = tables
+    make("table.csv", ["id", *CORTEX], ROWS)
+    (tmp_path / "participants.tsv").rename(tmp_path / "people.tsv")
+    write("clinic.tsv", PARTICIPANTS)
+    with pytest.raises(CohortError) as error:
+        load()
+    assert "features_table" not in str(error.value)
+    assert "Rename the table to use to participants.csv" in str(error.value)
+    (tmp_path / "clinic.tsv").rename(tmp_path / "participants.tsv")
+    assert load().n_scans == len(ROWS)
+
+
 def test_ids_of_another_column_of_people_are_recognised(write, tables):
     make, load = tables
     write(
@@ -585,6 +598,8 @@ def test_labels_and_regions_in_one_table(tmp_path, write, tiny, matrix):
     write("two.csv", f"sub_id,sex,age,{','.join(CORTEX)}\n{rows}")
     with refused(r"2 tables could be .*: .* with features_table="):
         load_cohort(tmp_path, tiny, label="sex", connectome=matrix)
+    chosen = {"features_table": "two.csv", "connectome": matrix}
+    assert load_cohort(tmp_path, tiny, "thickness", "sex", **chosen).n_scans == 4
     write("people.csv", "sub_id,diagnosis\ns0,AD\ns1,CN\n")  # beside the values
     given = {"features_table": "two.csv", "connectome": matrix}
     found = load_cohort(tmp_path, tiny, "thickness", **given)
