@@ -673,7 +673,7 @@ def _leave_out_unlabelled_scans(model: PackedClassifier, cohort: Cohort) -> Coho
     if labelled_scan_mask.all():
         return cohort
     note_text = (
-        f"scans were left out because they have no {label_name}: "
+        f"scans were left out because they have no {cohort.label_name}: "
         f"{(~labelled_scan_mask).sum()}"
     )
     class_names = [

@@ -241,6 +241,8 @@ def test_scans_without_label_are_left_out_and_counted(model, sites, evaluation):
     tested = evaluate_model(model, unlabelled)
     assert tested.cohort.n_scans == evaluation.cohort.n_scans - is_unknown.sum()
     assert any(f": {is_unknown.sum()}" in note for note in tested.cohort.notes)
+    tested = evaluate_model(model, replace(unlabelled, label_name="Befund"))
+    assert any("they have no Befund: " in note for note in tested.cohort.notes)
 
 
 @pytest.mark.filterwarnings("ignore:age ranges")
