@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import brainlsap
-from brainlsap.exceptions import BrainlsapError, CohortError
+from brainlsap.exceptions import BrainlsapError, CohortError, ParameterError
 from brainlsap.files import check_new_folder, check_outputs, restrict_new_files_to_owner
 from brainlsap.findings import (
     CHOICES,
@@ -740,17 +740,24 @@ def _print_suggestions_for_model(
             for extra_options in suggested_options
         ]
         changed_options = value_by_reading_option | suggested_options[0]
-        changed_options.pop("merge_classes", None)
+        proposed_merging = changed_options.pop("merge_classes", None)
         label_name = changed_options.pop("label", None)
         remaining_findings = list[Finding]()
+        paths = value_by_option["model"], value_by_option["study"]
         try:
-            brainlsap.prediction.read_people(
-                value_by_option["model"],
-                value_by_option["study"],
-                label_name,
-                verbose=False,
-                **changed_options,
-            )
+            if command_name == "evaluate" and proposed_merging is None:
+                brainlsap.read_labelled_people(
+                    *paths,
+                    label=label_name,
+                    merge_classes=value_by_option.get("merge_classes"),
+                    **changed_options,
+                )
+            else:
+                brainlsap.prediction.read_people(
+                    *paths, label_name, verbose=False, **changed_options
+                )
+        except ParameterError as remaining_error:  # of the label alone
+            remaining_findings.append(Finding(str(remaining_error), FAULT))
         except RefusedStudyError as remaining_error:
             remaining_findings += remaining_error.findings
         except CohortError as remaining_error:

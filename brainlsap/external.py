@@ -17,8 +17,10 @@ from brainlsap.class_prior import ClassPrior
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.covariates import (
+    COVARIATES,
     KEY_COLUMNS,
     STAGE_OF_WORD,
+    find_acquisition_kind,
     is_categorical_covariate,
     match_class_name,
 )
@@ -205,6 +207,7 @@ def _make_missing_label_finding(
     )
     column_texts = []
     label_counts_by_column = {}
+    label_counts_by_plausible_column = {}
     for candidate_name, column_series in scan_table.items():
         label_series = column_series.dropna().astype(str)
         column_and_labels_text = str(candidate_name)
@@ -217,8 +220,14 @@ def _make_missing_label_finding(
         unknown_label_counts = _make_n_scans_series_of_unknown_labels(
             model, label_series
         )
+        if _may_contain_classes(str(candidate_name), column_series):
+            label_counts_by_plausible_column[str(candidate_name)] = unknown_label_counts
         if unknown_label_counts.sum() < len(label_series):
             label_counts_by_column[str(candidate_name)] = unknown_label_counts
+    candidate_reason = "contains classes of the model"
+    if not label_counts_by_column and len(label_counts_by_plausible_column) == 1:
+        label_counts_by_column = label_counts_by_plausible_column
+        candidate_reason = "is the only column that may contain classes"
     if len(label_counts_by_column) != 1:
         message += (
             "The columns of the table are "
@@ -234,7 +243,7 @@ def _make_missing_label_finding(
         return Finding(message, FAULT, kind=NO_LABEL)
     ((candidate_name, unknown_label_counts),) = label_counts_by_column.items()
     message += (
-        f"The column {candidate_name} contains classes of the model: give "
+        f"The column {candidate_name} {candidate_reason}: give "
         f"{option_text('label', candidate_name)}"
     )
     value_by_option: dict[str, Any] = {"label": candidate_name}
@@ -244,6 +253,15 @@ def _make_missing_label_finding(
         class_by_label = _propose_class_by_label(model, unknown_label_counts.index)
         value_by_option |= _make_assignment_fields(class_by_label)
     return Finding(message, FAULT, kind=NO_LABEL, values=value_by_option)
+
+
+def _may_contain_classes(column_name: str, column_series: pd.Series) -> bool:
+    """Return whether a column has several groups, but is no covariate by its name."""
+    return (
+        is_categorical_covariate(column_name, column_series)
+        and 2 <= column_series.nunique() <= MAX_LISTED_LABELS
+        and find_acquisition_kind(column_name) not in COVARIATES
+    )
 
 
 def _make_n_scans_series_of_unknown_labels(

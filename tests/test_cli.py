@@ -388,6 +388,23 @@ def test_a_second_hospital_is_explained_in_one_message(study, tmp_path, capsys):
         model, hospital, pattern=PATTERN, row_order="mrtrix"
     )
     assert people.n_scans == 12
+    # Every fault of the proposed command is counted, also that of the label.
+    table["Dx"] = np.where(stages == "Control", "gesund", "krank")
+    for columns, label_option in ((["Dx"], "--label Dx"), (["Dx", "Arm"], "")):
+        unknown_table = table.assign(Arm=table["Dx"])
+        unknown_table[["patient_id", "Age", *columns]].to_csv(
+            hospital / "participants.csv", index=False
+        )
+        message = refused(capsys, *asked)
+        proposal = message.partition("More data can be read")[2]
+        assert ("--label" in proposal.partition("fault")[0]) == bool(label_option)
+        assert label_option in proposal
+        assert "1 fault remains:" in proposal
+        named = ("--pattern", PATTERN, "--row-order", "mrtrix")
+        if label_option:
+            named += ("--label", "Dx")
+        # That is the one fault that remains.
+        assert "--merge-classes" in refused(capsys, *asked, *named)
 
 
 def test_a_command_outlives_the_reader_of_its_output(tmp_path, monkeypatch, capsys):

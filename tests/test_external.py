@@ -1067,6 +1067,18 @@ def test_swapped_sides_are_on_the_first_screen(evaluation):
     assert conclusions.may_write.startswith("Nothing")
 
 
+def test_the_only_column_that_may_contain_classes_is_proposed(model):
+    labels = ["gesund", "krank"] * 4
+    table = pd.DataFrame({"Befund": labels, "sex": ["F", "M"] * 4, "age": range(8)})
+    table["Standort"] = ["x"] * 4 + ["y"] * 4
+    (fault,) = external._find_label_faults(model, table, "diagnosis", None)
+    assert fault.values["label"] == "Befund"
+    assert sorted(fault.values["unresolved_labels"]) == ["gesund", "krank"]
+    table["Gruppe"] = labels
+    (fault,) = external._find_label_faults(model, table, "diagnosis", None)
+    assert fault.values == {}
+
+
 @pytest.mark.filterwarnings("ignore:.* are unlike the training scans")
 def test_a_swapped_scan_is_on_the_first_screen_of_the_test(model, sites, tmp_path):
     people = sites[0]
