@@ -44,7 +44,7 @@ from brainlsap.report.methods import (
     prior_text,
 )
 from tests.conftest import make_small_atlas
-from tests.report.conftest import draw_gain_table
+from tests.report.conftest import draw_gain_table, draw_learning_curve
 
 pytestmark = pytest.mark.usefixtures("brief_studies")
 
@@ -214,6 +214,38 @@ def test_a_study_states_every_option_of_its_signature(tmp_path, monkeypatch, nam
     assert not repeated, f"state {repeated} by phrase(...) in supplement.txt.j2"
     for name in names:
         assert name in UNLISTED_SETTINGS or name in evaluation.settings, name
+
+
+# Tables of an evaluation that a study may lack, and words that only their step uses.
+WORDS_OF_STEPS = {
+    "connectome_gain": r"\bgains?\b|random connectome|relabelled|rewired|Bayes factor",
+    "learning_curve": r"learning curve|random subset",
+    "ranking": r"permutations? of the labels in|family-wise",
+}
+
+
+def add_step(evaluation, step):
+    """Return the text of an evaluation with the table of this step."""
+    ranking = rank_regions(evaluation)
+    tests = {"p_effect": 0.5, "p_contrast": 0.5, "n_permutations": 99}
+    table = {
+        "connectome_gain": draw_gain_table(8, 3),
+        "learning_curve": draw_learning_curve(),
+        "ranking": ranking.assign(**tests),
+    }[step]
+    return text_of(evaluation, **{step: table})
+
+
+@pytest.mark.parametrize("step", WORDS_OF_STEPS)
+def test_no_option_describes_a_step_that_was_left_out(evaluation, step):
+    options = {name: value for name, (value, _) in STUDY_OPTIONS.items()}
+    text = with_study(evaluation, **options)
+    words = re.findall(WORDS_OF_STEPS[step], text, re.IGNORECASE)
+    assert not words, (
+        f"write the phrase with {words} inside the condition of {step} in "
+        "supplement.txt.j2, and `phrase(name, {'*': ''})` where this step was left out"
+    )
+    assert re.search(WORDS_OF_STEPS[step], add_step(evaluation, step))
 
 
 def test_every_baseline_is_described_in_the_methods():
