@@ -44,6 +44,18 @@ COVARIATES = {
     "motion": ("fd", "mean_fd", "fd_mean", "framewise_displacement", "head_motion"),
 }
 _LABEL_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)", re.ASCII)
+_INTEGRAL_ENDING = re.compile(r"\.0+$")
+_DATE_WORDS = frozenset(("date", "dates", "datum", "dt"))
+_DAY, _MONTH, _YEAR = r"(0[1-9]|[12]\d|3[01])", r"(0[1-9]|1[0-2])", r"(19|20)\d\d"
+_COMPACT_DATES = (
+    re.compile(_YEAR + _MONTH + _DAY),
+    re.compile(_DAY + _MONTH + _YEAR),
+    re.compile(_MONTH + _DAY + _YEAR),
+)
+_SHORT_COMPACT_DATES = tuple(
+    re.compile(date_pattern.pattern.replace(_YEAR, r"\d\d"))
+    for date_pattern in _COMPACT_DATES
+)
 _UNIT_IN_BRACKETS = re.compile(r"(?<=\w)\s*(\([^()]*\)|\[[^\[\]]*\])\s*$")
 _KIND_OF_NAME = {
     covariate_name.replace("_", ""): covariate_kind
@@ -252,7 +264,7 @@ def is_categorical_covariate(column_name: str, covariate_values: pd.Series) -> b
     Audit, regression, ComBat and confound scores all decide by this function. In this
     order:
 
-    1. Text names groups.
+    1. Text and dates name groups.
     2. Kinds that are known by name are in `IS_CATEGORICAL`: numbers of sex, site,
        scanner (field strength, batch ...), phase and family are names; age, education,
        head size and motion are quantities.
@@ -266,7 +278,7 @@ def is_categorical_covariate(column_name: str, covariate_values: pd.Series) -> b
     """
     known_values = covariate_values.dropna()
     known_numbers = pd.to_numeric(known_values, errors="coerce")
-    if known_numbers.isna().any():
+    if known_numbers.isna().any() or are_compact_dates(column_name, known_values):
         return True
     covariate_kind = find_acquisition_kind(column_name)
     if covariate_kind in IS_CATEGORICAL:
@@ -310,6 +322,30 @@ def to_group_text_series(covariate_values: pd.Series) -> pd.Series:
         else covariate_values.astype(str)
     )
     return group_texts.astype(object).where(covariate_values.notna(), None)
+
+
+def are_compact_dates(column_name: object, cells: Iterable[object]) -> bool:
+    """Return whether all known cells are dates of digits alone, such as 20190312.
+
+    Year, month and day may come in any order, the same in all cells. Years of two
+    digits count only in columns that are called dates, because 190312 may be a volume.
+
+    >>> are_compact_dates("exam", ["20190312", None])
+    True
+    >>> are_compact_dates("volume", ["190312", None])
+    False
+    """
+    cell_texts = [
+        _INTEGRAL_ENDING.sub("", str(cell)) for cell in cells if not pd.isna(cell)
+    ]
+    is_called_date = not _DATE_WORDS.isdisjoint(_split_into_name_words(column_name))
+    return bool(cell_texts) and any(
+        all(map(date_pattern.fullmatch, cell_texts))
+        for date_pattern in (
+            *_COMPACT_DATES,
+            *(_SHORT_COMPACT_DATES if is_called_date else ()),
+        )
+    )
 
 
 def unify_number_labels(labels: Sequence[Any]) -> list[Any]:

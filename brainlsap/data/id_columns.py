@@ -10,7 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from brainlsap.data.covariates import COVARIATES, find_covariate_kind
+from brainlsap.data.covariates import (
+    COVARIATES,
+    are_compact_dates,
+    find_covariate_kind,
+)
 from brainlsap.data.tables import (
     FREESURFER_HEAD,
     MISSING_CELLS,
@@ -322,6 +326,7 @@ def _find_number_column_names(cells_by_column: Mapping[str, Cells]) -> list[str]
         and len(column_cells) > 1
         and len({*column_cells}) == len(column_cells)
         and all(_WHOLE_NUMBER.fullmatch(cell_text or "") for cell_text in column_cells)
+        and not are_compact_dates(column_name, column_cells)
     ]
     return number_column_names[:_MAX_NUMBER_COLUMNS]
 
@@ -700,7 +705,12 @@ def _is_known_kind(column_name: str) -> bool:
 
 def _can_column_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -> bool:
     """Return whether a column of unknown name could hold ids."""
-    if _is_known_kind(column_name) or not are_likely_ids(cells_by_column[column_name]):
+    column_cells = cells_by_column[column_name]
+    if (
+        _is_known_kind(column_name)
+        or not are_likely_ids(column_cells)
+        or are_compact_dates(column_name, column_cells)
+    ):
         return False
     # A person has one sex.
     sex_column_names = [
@@ -711,7 +721,7 @@ def _can_column_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -
     for sex_column_name in sex_column_names:
         sexes_by_cell: dict[str | None, set[str | None]] = {}
         for cell_text, sex_cell in zip(
-            cells_by_column[column_name], cells_by_column[sex_column_name], strict=True
+            column_cells, cells_by_column[sex_column_name], strict=True
         ):
             sexes_by_cell.setdefault(cell_text, set()).add(sex_cell)
         n_contradictions = sum(

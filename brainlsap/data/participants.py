@@ -16,6 +16,7 @@ from brainlsap.data.covariates import (
     COVARIATES,
     KEY_COLUMNS,
     STAGE_OF_WORD,
+    are_compact_dates,
     find_covariate_faults,
     find_covariate_kind,
     find_spelling_faults,
@@ -1417,7 +1418,9 @@ def _add_covariates_to_table(
                 )
                 for row_index, cell_text in unparsed_cells.items()
             ]
-        is_numeric = len(filled_cells) > 0 and unparsed_cells.empty
+        # As numbers, dates would lose zeros and count as quantities.
+        has_dates = are_compact_dates(column_name, filled_cells)
+        is_numeric = len(filled_cells) > 0 and unparsed_cells.empty and not has_dates
         covariate_name = (
             f"{column_name}_given" if column_name in KEY_COLUMNS else column_name
         )
@@ -1445,7 +1448,9 @@ def refuse_continuous(label_name: str, classes: Sequence[str]) -> None:
 
 def _are_numbered_visits(visit_names: Collection[str]) -> bool:
     """Return whether visits differ in a number alone (M6, M12), which is no date."""
-    has_dates = any(map(_DATE.fullmatch, visit_names))
+    has_dates = any(
+        _DATE.fullmatch(visit_name.removeprefix("ses-")) for visit_name in visit_names
+    )
     names_without_digits = {
         re.sub(r"\d+", "", visit_name) for visit_name in visit_names
     }

@@ -7,8 +7,13 @@ import pandas as pd
 import pytest
 
 from brainlsap.data import features, load_cohort, order_classes, participants
+from brainlsap.data.covariates import is_categorical_covariate
+from brainlsap.data.id_columns import choose_id_column
 from brainlsap.data.load import open_scans_and_sources
-from brainlsap.data.participants import list_facts_and_findings
+from brainlsap.data.participants import (
+    list_facts_and_findings,
+    make_changed_person_notes,
+)
 from brainlsap.data.reading_options import DEFAULT_OPTIONS
 from brainlsap.data.region_tables import read_sheets_and_errors, read_table_contents
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
@@ -116,6 +121,42 @@ def test_numbers_name_one_class_in_every_spelling(study, tiny):
     assert cohort.classes == ("1", "0")
     assert ((cohort.y == "1") == expected).all()
     assert load_cohort(study, tiny, "fdg").classes == ("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("column_name", "dates"),
+    [
+        ("exam", ["20190312", "20200105", "20180920", "n/a", "20190101"]),
+        ("exam", ["05012019", "12032019", "20092018", "n/a", "01012020"]),
+        ("mri_date", ["050119", "120319", "200918", "n/a", "010120"]),
+    ],
+)
+def test_dates_of_digits_stay_text_and_are_no_quantity(study, tiny, column_name, dates):
+    people = study / "participants.tsv"
+    rows = people.read_text().splitlines()
+    cells = [column_name, *dates]
+    people.write_text("\n".join(f"{r}\t{c}" for r, c in zip(rows, cells, strict=True)))
+    table = load_cohort(study, tiny, "fdg").table
+    dates_by_person = table.groupby("participant")[column_name].first()
+    assert [*dates_by_person.fillna("n/a")] == dates
+    assert is_categorical_covariate(column_name, table[column_name])
+    assert not is_categorical_covariate("volume", pd.Series([190312, 190411]))
+    columns = {"age": ["70", "71"], column_name: dates[:2], "lesions": ["40", "7"]}
+    assert choose_id_column(columns).candidate_names == ("lesions",)
+
+
+@pytest.mark.parametrize(
+    ("visits", "is_note_expected"),
+    [(["20190312", "20200105"], True), (["12032019", "05012020"], False)],
+)
+def test_ages_are_compared_over_visits_that_are_dates(visits, is_note_expected):
+    table = pd.DataFrame(
+        {"participant": "sub-1", "session": [f"ses-{v}" for v in visits]}
+    )
+    # Of days before months the order of two names is not that of time.
+    ages = [71, 70] if is_note_expected else [70, 71]
+    notes = make_changed_person_notes(table.assign(age=ages))
+    assert bool(notes) == is_note_expected
 
 
 def test_a_cohort_knows_whether_its_classes_are_ordered(study, tiny):
