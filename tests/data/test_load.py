@@ -1,6 +1,8 @@
 """A whole cohort from a folder: what is read, and everything that is refused."""
 
 import csv
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -10,6 +12,7 @@ from brainlsap.atlas import load_atlas
 from brainlsap.data import Cohort, check_cohort, load_cohort
 from brainlsap.data.excluded_ids import UNKNOWN_IDS
 from brainlsap.data.flow import flow_table
+from brainlsap.data.reading_options import DEFAULT_OPTIONS
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -17,8 +20,10 @@ from brainlsap.exceptions import (
     ParameterError,
 )
 from brainlsap.findings import CHOICES, SHARED_CONNECTOME
+from brainlsap.options import list_settings_option_names
 from brainlsap.simulation import make_cohort, write_study_folder
 from tests.conftest import raises_kind
+from tests.data import formats
 from tests.data.conftest import NAMES, refused
 
 SCANS = [f"sub-0{person}_ses-M{month}" for person in "12" for month in ("00", "12")]
@@ -423,12 +428,118 @@ def test_a_cohort_without_connectomes_is_one_line(study, tiny):
     assert any("no connectome was read" in note for note in cohort.notes)
 
 
-def test_symmetrize_reaches_the_files(study, tiny):
-    replace(study, CONNECTOME.format("sub-03", "ses-M00"), ",5,", ",7,")
-    assert "not symmetric" in faults_of(study, tiny)[1][0]
-    mean = load_cohort(study, tiny, "fdg", symmetrize="mean").connectomes[4]
-    largest = load_cohort(study, tiny, "fdg", symmetrize="max").connectomes[4]
-    assert (largest - mean).max() == 1
+def write_weights(study, **weights_by_measure):
+    """Replace the connectome of the first scan by a file of these measures."""
+    path = study / CONNECTOME.format("sub-01", "ses-M00")
+    path.unlink()
+    formats.write_qsirecon(path.with_suffix(".mat"), weights_by_measure, NAMES)
+
+
+def write_weight(study, matrix, weight, *places):
+    changed = matrix.copy()
+    for place in places:
+        changed[place] = weight
+    write_weights(study, count=changed)
+
+
+def write_frames(study, _):
+    """Give the first scan two frames of PET, and two regions that are not measured."""
+    path = study / PET.format("sub-01", "ses-M00")
+    path.unlink()
+    heads = ["frame_start", "frame_end", *NAMES, "Pons", "Vermis"]
+    rows = [[0, 10, *[20] * 7, 5, 2], [10, 20, *[60] * 7, 5, 2]]
+    path.with_name(path.name.replace("regions", "tacs")).write_text(
+        "\n".join("\t".join(map(str, row)) for row in (heads, *rows))
+    )
+
+
+def write_volumes(study, _):
+    rows = [[*scan.split("_"), 2, 2, 2, 3, 3, 3, 700] for scan in SCANS]
+    table = pd.DataFrame(rows, columns=["participant_id", "session_id", *NAMES])
+    table.to_csv(study / "regions.csv", index=False)
+
+
+def weight_of_first_scan(cohort):
+    return cohort.connectomes[0, 1, 4]
+
+
+def amygdala_of_first_scan(cohort):
+    return cohort.features[0, 6, 0]
+
+
+class ReadingExample(NamedTuple):
+    """Values of an option that change what is read, and the value of each.
+
+    `change_study(folder, matrix)` changes the files of the fixture `study`. The values
+    of the option should include the default, if the study can be read with it.
+    """
+
+    change_study: Callable
+    quantity: Callable
+    expected_by_value: dict
+    options: dict
+
+
+# Of every option whose value a stored model keeps. The weight of the first scan is 9.
+READING_EXAMPLES = {
+    "subcortex": ReadingExample(
+        write_volumes,
+        amygdala_of_first_scan,
+        {"absent": np.nan, "mean": 2, "volume": 700},
+        {"feature": "thickness"},
+    ),
+    "negative": ReadingExample(
+        lambda study, matrix: write_weight(study, matrix, -9, (1, 4), (4, 1)),
+        weight_of_first_scan,
+        {"drop": 0, "absolute": 9},
+        {"feature": "fdg"},
+    ),
+    "symmetrize": ReadingExample(
+        lambda study, matrix: write_weight(study, matrix, 13, (1, 4)),
+        weight_of_first_scan,
+        {"mean": 11, "max": 13},
+        {"feature": "fdg"},
+    ),
+    "measure": ReadingExample(
+        lambda study, matrix: write_weights(study, count=matrix, fa=matrix / 2),
+        weight_of_first_scan,
+        {None: 9, "count": 9, "fa": 4.5},
+        {"feature": "fdg"},
+    ),
+    "frames": ReadingExample(
+        write_frames,
+        amygdala_of_first_scan,
+        {(0, 10): 4, (10, 20): 12, (0, 20): 8},
+        {"feature": "fdg", "reference": "Pons"},
+    ),
+    "reference": ReadingExample(
+        write_frames,
+        amygdala_of_first_scan,
+        {"Pons": 4, "Vermis": 10},
+        {"feature": "fdg", "frames": (0, 10)},
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "name", list_settings_option_names("reading", stored_model=("fixed",))
+)
+def test_every_option_that_a_model_keeps_changes_what_is_read(
+    study, tiny, matrix, name
+):
+    assert name in READING_EXAMPLES, (
+        f"add an example of {name} to READING_EXAMPLES of tests/data/test_load.py"
+    )
+    example = READING_EXAMPLES[name]
+    example.change_study(study, matrix)
+    default = getattr(DEFAULT_OPTIONS, name)
+    if default not in example.expected_by_value:
+        with pytest.raises(BrainlsapError):
+            load_cohort(study, tiny, **example.options)
+    for value, expected in example.expected_by_value.items():
+        cohort = load_cohort(study, tiny, **example.options, **{name: value})
+        np.testing.assert_allclose(example.quantity(cohort), expected, err_msg=value)
+    assert len({*example.expected_by_value.values()}) > 1
 
 
 def test_why_tables_were_not_used_is_said(tmp_path, tiny, write):
