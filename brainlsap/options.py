@@ -683,8 +683,8 @@ OPTIONS: tuple[Option, ...] = (
         "transform",
         "--transform",
         TEXT,
-        "file-name pattern of the files with the spatial transform from PET to "
-        "parcellation",
+        "file-name pattern of the spatial transforms from PET space to the space of "
+        "the parcellation",
         "PATTERN",
         group="patterns",
         commands=("build",),

@@ -835,9 +835,9 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
         external_facts["card"]["training"], external_facts["people"]
     )
     cautions.append(
-        "Largest differences between training and test participants (table of case "
-        f"mix): {', '.join(shift_texts)}. The scores are not corrected for these "
-        "differences."
+        "Largest differences between training and test participants (see the table "
+        f"of case mix): {', '.join(shift_texts)}. The scores are not corrected for "
+        "these differences."
     )
     return tuple(cautions)
 
@@ -1952,8 +1952,9 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
 
     "YES" requires :func:`brainlsap.evaluation.connectome_gain`: more than random
     connectomes add. Otherwise its verdict is "NO GAIN" or "TOO SMALL" if the intervals
-    exclude a gain that counts over one kind of random connectomes, and "UNCLEAR" if
-    they do not. A better score than that of a ridge regression without the connectome
+    exclude a gain that counts over every kind of random connectomes, "NOT SHOWN" if
+    they exclude it over one kind and are unclear over the other, and "UNCLEAR" if they
+    exclude none. A better score than that of a ridge regression without the connectome
     is not enough, because averages over random connectomes gain as well; a worse one
     means "NO" or, beside such a gain, "NOT SHOWN".
     """
@@ -1985,7 +1986,9 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             verdict = YES
         elif network_gain_verdict.answer == "unclear":
             label = UNCLEAR
-        else:
+        elif UNCLEAR not in {
+            conclusion.verdict for conclusion in partial_conclusions[1:]
+        }:
             label = NO_GAIN if interval_low <= 0 else TOO_SMALL
     if baseline_name in evaluation.models and connectome_model_name != baseline_name:
         comparison_table = tables.person_comparison_table(
@@ -2088,9 +2091,8 @@ def _gain_verdict_and_basis(
     )
     if unclear_connectome_names:
         reason_text += (
-            ", which decides the verdict; a gain over "
-            f"{join_with_and(unclear_connectome_names)} connectomes is neither shown "
-            "nor excluded"
+            f"; a gain over {join_with_and(unclear_connectome_names)} connectomes is "
+            "neither shown nor excluded"
         )
     return f"{reason_text}.", verdict_sentence
 
