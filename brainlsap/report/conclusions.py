@@ -1984,12 +1984,10 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         )
         if network_gain_verdict.answer == "yes":
             verdict = YES
-        elif network_gain_verdict.answer == "unclear":
-            label = UNCLEAR
-        elif UNCLEAR not in {
-            conclusion.verdict for conclusion in partial_conclusions[1:]
-        }:
-            label = NO_GAIN if interval_low <= 0 else TOO_SMALL
+        else:
+            label = _gain_label(
+                network_gain_verdict.answer, interval_low, partial_conclusions
+            )
     if baseline_name in evaluation.models and connectome_model_name != baseline_name:
         comparison_table = tables.person_comparison_table(
             evaluation, connectome_model_name
@@ -2036,6 +2034,17 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         partial_conclusions=partial_conclusions,
         criterion=_GAIN_CRITERION if partial_conclusions else "",
     )
+
+
+def _gain_label(
+    gain_answer: str, interval_low: float, partial_conclusions: Sequence[Conclusion]
+) -> str:
+    """Return the verdict on a gain that was not shown; "" for "NOT SHOWN"."""
+    if gain_answer == "unclear":
+        return UNCLEAR
+    if UNCLEAR in {conclusion.verdict for conclusion in partial_conclusions[1:]}:
+        return ""
+    return NO_GAIN if interval_low <= 0 else TOO_SMALL
 
 
 def _gain_verdict_and_basis(
