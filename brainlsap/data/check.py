@@ -22,6 +22,7 @@ from brainlsap.data.find_files import (
 from brainlsap.data.load import (
     STRENGTH_FEATURE,
     RefusedStudyError,
+    list_path_words,
     list_people_count_texts,
     open_scans_and_sources,
 )
@@ -34,7 +35,7 @@ from brainlsap.data.reading_options import (
 )
 from brainlsap.data.row_order import UNKNOWN_ORDER
 from brainlsap.data.stored_cohort import read_study
-from brainlsap.data.tables import IMPORT_FILES, TABLE_SUFFIXES
+from brainlsap.data.tables import IMPORT_FILES, TABLE_SUFFIXES, read_table_columns
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -62,6 +63,9 @@ _A_VISIT = re.compile(
     r"pre|post)(?=[._/])",
     re.IGNORECASE,
 )
+# Fewest ids of a column that must be in the names of files.
+_MIN_MATCHING_IDS = 3
+_MAX_PATHS = 100_000
 # Features that are looked for beside those that were asked for.
 _FEATURES = ("thickness", "volume", "area", *PET_FEATURES)
 
@@ -211,14 +215,17 @@ def suggest_options(
         are found, the order of rows that weights without names fit best, or the visits
         at baseline where most others lack something; none where people or labels are
         at fault, which comes first. If only one column has names of stages, it is the
-        label of the changes.
+        label of the changes. If the files have the ids of another column, it is the
+        column of ids.
     """
     # People and labels come first, and ids that are those of files.
     has_foreign_ids = any(
         finding.kind == FOREIGN_IDS for finding in cohort_check.findings
     )
-    if has_foreign_ids:
-        return []
+    if has_foreign_ids or not cohort_check.count_texts:
+        id_options = _suggest_id_options(cohort_check, options)
+        if id_options or has_foreign_ids:
+            return id_options
     if not cohort_check.count_texts:
         return _suggest_label_options(cohort_check, options)
     option_search = _OptionSearch(cohort_check.folder, dict(options), cohort_check)
@@ -228,6 +235,47 @@ def suggest_options(
     if cohort_check.is_sound:
         return option_search.suggest_feature_options()
     return option_search.suggest_reading_options()
+
+
+def _suggest_id_options(
+    cohort_check: CohortCheck, value_by_option: Mapping[str, Any]
+) -> list[Options]:
+    """Return changes of options with the column of the ids that files have."""
+    folder = cohort_check.folder
+    if value_by_option.get("id_column") or not folder.is_dir():
+        return []
+    path_words = {
+        path_word
+        for file_path in islice(folder.rglob("*"), _MAX_PATHS)
+        for path_word in list_path_words(file_path.relative_to(folder).as_posix())
+    }
+    for table_path in list_people_table_paths(folder):
+        cells_by_column: Mapping[str, Sequence[str | None]] = {}
+        with suppress(BrainlsapError):
+            cells_by_column = read_table_columns(table_path)
+        matching_share_by_column: dict[str, float] = {}
+        for column_name, column_cells in cells_by_column.items():
+            cell_texts = {cell_text for cell_text in column_cells if cell_text}
+            n_matches = len(cell_texts & path_words)
+            if n_matches >= _MIN_MATCHING_IDS:
+                matching_share_by_column[column_name] = n_matches / len(cell_texts)
+        for column_name in sorted(
+            matching_share_by_column,
+            key=lambda name: matching_share_by_column[name],
+            reverse=True,
+        ):
+            id_options: Options = {"id_column": column_name}
+            changed_options = {**value_by_option, **id_options}
+            changed_check = check_cohort(folder, **changed_options)
+            if not changed_check.count_texts or any(
+                finding.kind == FOREIGN_IDS for finding in changed_check.findings
+            ):
+                continue
+            if changed_check.is_sound:
+                return [id_options]
+            further_option_dicts = suggest_options(changed_check, changed_options)
+            return [id_options | x for x in further_option_dicts or [{}]]
+    return []
 
 
 def _suggest_label_options(

@@ -1030,7 +1030,7 @@ def _find_lost_zeros_fault(
     path_by_id_by_pattern: dict[str, dict[str, Path]] = {}
     for file_path in list_files_outside_scans(study_files.folder):
         path_text = file_path.relative_to(study_files.folder).as_posix()
-        for file_id in _list_path_words(path_text):
+        for file_id in list_path_words(path_text):
             if to_bare_id(file_id) in bare_listed_ids:
                 path_pattern = _make_participant_path_pattern(path_text, file_id)
                 path_by_id = path_by_id_by_pattern.setdefault(path_pattern, {})
@@ -1073,7 +1073,7 @@ def _find_lost_zeros_fault(
     )
 
 
-def _list_path_words(path_text: str) -> list[str]:
+def list_path_words(path_text: str) -> list[str]:
     """Return the parts of a path that may be an id, each once.
 
     `-` may be part of an id, or separate it from a key (`sub-001`).

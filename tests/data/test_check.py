@@ -317,6 +317,30 @@ def test_ids_that_lost_their_zeros_are_told_from_absent_connectomes(
     assert load_cohort(tmp_path, **options, pattern=pattern).n_scans == 3
 
 
+@pytest.mark.parametrize("other_name", ["RID", "Proband", "sujet", "Code"])
+def test_another_column_with_the_ids_of_files_is_proposed(study, tiny, other_name):
+    people = study / "participants.tsv"
+    table = pd.read_csv(people, sep="\t")
+    table = table.rename(columns={"participant_id": other_name})
+    table.insert(0, "participant_id", [f"{i}_S_{i}" for i in range(900, 905)])
+    table.to_csv(people, sep="\t", index=False)
+    options = {"atlas": tiny, "feature": "fdg"}
+    checked = check_cohort(study, **options)
+    assert any(x.kind == FOREIGN_IDS for x in checked.findings)
+    assert suggest_options(checked, options) == [{"id_column": other_name}]
+    assert load_cohort(study, **options, id_column=other_name).n_scans == 7
+    # A table may have no column that is recognised as the ids.
+    table.drop(columns="participant_id").to_csv(people, sep="\t", index=False)
+    checked = check_cohort(study, **options)
+    is_recognised = other_name != "Code"
+    assert checked.is_sound == is_recognised
+    if not is_recognised:
+        assert suggest_options(checked, options) == [{"id_column": other_name}]
+    table[other_name] = [f"x{i}" for i in range(5)]
+    table.to_csv(people, sep="\t", index=False)
+    assert suggest_options(check_cohort(study, **options), options) == []
+
+
 def test_files_of_other_names_need_a_pattern(study, tiny):
     """Konnektome/P001_Konnektom.csv, and none of the first participant."""
     for path in [*study.rglob("*connectivity.csv")]:
