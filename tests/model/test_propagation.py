@@ -11,9 +11,7 @@ from brainlsap.model.network import (
     NETWORKS,
     AdaptiveDiffusion,
     DenseGraphs,
-    GraphAttention,
     compute_spectra,
-    gat_graphs,
     gcn_graphs,
     gdc_graphs,
     heat_kernels,
@@ -50,31 +48,10 @@ def test_gcn_is_the_normalised_adjacency_with_loops(W):
     assert torch.isfinite(gcn_graphs(np.zeros((1, 4, 4)))[0]).all()
 
 
-def test_gdc_is_personalised_pagerank_of_the_strongest(W):
-    T = slow_gcn(with_loops(W[1]))
-    walk = sum(0.15 * 0.85**k * np.linalg.matrix_power(T, k) for k in range(400))
-    for column in walk.T:
-        column[np.argsort(column)[:-3]] = 0
-    walk = walk / walk.sum(0)
+def test_gdc_keeps_the_strongest_of_personalised_pagerank(W):
     found = gdc_graphs(W, n_neighbours=3)[0][1]
-    assert_allclose(found, slow_gcn((walk + walk.T) / 2), atol=1e-10)
+    assert_allclose(found, slow_gdc(W[1], n_neighbours=3), atol=1e-10)
     assert_allclose(gdc_graphs(W[1:2], n_neighbours=3)[0][0], found)
-
-
-def test_attention_is_the_slow_one(W):
-    layer = GraphAttention(3).double()
-    H, closed = signal(3, 7, 3), gat_graphs(W)[0]
-    got = layer(H, closed).detach().numpy()
-    target, source = (
-        one.weight.detach().numpy() for one in (layer.target, layer.source)
-    )
-    for graph, head, i in np.ndindex(3, 2, 7):
-        seen = [j for j in range(7) if W[graph, i, j] > 0 or i == j]
-        h = H[graph].numpy()
-        logits = np.array([target[head] @ h[i] + source[head] @ h[j] for j in seen])
-        share = np.exp(np.where(logits > 0, logits, 0.2 * logits))
-        truth = (share / share.sum()) @ h[seen]
-        assert_allclose(got[graph, i, 3 * head : 3 * head + 3], truth, atol=1e-12)
 
 
 def test_heat_kernels_and_adaptive_diffusion_are_matrix_exponentials(W):
@@ -97,7 +74,76 @@ def test_heat_kernels_and_adaptive_diffusion_are_matrix_exponentials(W):
     )
 
 
+def slow_gdc(A, n_neighbours=64, teleport_probability=0.15):
+    """Sum the walks of personalised PageRank, and keep the most probable targets."""
+    T, walk = slow_gcn(with_loops(A)), np.zeros_like(A)
+    for n_steps in range(400):
+        share = teleport_probability * (1 - teleport_probability) ** n_steps
+        walk += share * np.linalg.matrix_power(T, n_steps)
+    for column in walk.T:
+        column[np.argsort(column)[:-n_neighbours]] = 0
+    walk = walk / walk.sum(0)
+    return slow_gcn((walk + walk.T) / 2)
+
+
+def slow_gat(A, H, layer):
+    """Average the connected regions with the weights of each head."""
+    target, source = (
+        one.weight.detach().numpy() for one in (layer.target, layer.source)
+    )
+    n_rois, n_channels = H.shape
+    Z = np.empty((n_rois, 2 * n_channels))
+    for head, i in np.ndindex(2, n_rois):
+        seen = [j for j in range(n_rois) if A[i, j] > 0 or i == j]
+        logits = np.array([target[head] @ H[i] + source[head] @ H[j] for j in seen])
+        share = np.exp(np.where(logits > 0, logits, 0.2 * logits))
+        columns = slice(head * n_channels, (head + 1) * n_channels)
+        Z[i, columns] = (share / share.sum()) @ H[seen]
+    return Z
+
+
+def slow_laplacian(A):
+    return np.eye(len(A)) - slow_gcn(A)
+
+
+def slow_adc(A, H, layer):
+    columns = [
+        expm(-abs(radius) * slow_laplacian(A)) @ H[:, channel]
+        for channel, radius in enumerate(layer.raw_radius.detach().numpy())
+    ]
+    return np.stack(columns, axis=1)
+
+
+# The slow result of every network, `(A, H, layer, scale) -> output`, for one graph.
+SLOW_PROPAGATIONS = {
+    "gcn": lambda A, H, *_: slow_gcn(with_loops(A)) @ H,
+    "gat": lambda A, H, layer, _: slow_gat(A, H, layer),
+    "gdc": lambda A, H, *_: slow_gdc(A) @ H,
+    "graphheat": lambda A, H, _, scale: np.hstack(
+        [H, expm(-scale * slow_laplacian(A)) @ H]
+    ),
+    "adc": lambda A, H, layer, _: slow_adc(A, H, layer),
+}
 WITH_GRAPHS = sorted(name for name, kind in NETWORKS.items() if kind.make_layer)
+
+
+@pytest.mark.parametrize("name", WITH_GRAPHS)
+def test_every_network_is_its_slow_propagation(W, name):
+    assert name in SLOW_PROPAGATIONS, (
+        f"add a slow computation of {name} to SLOW_PROPAGATIONS of "
+        "tests/model/test_propagation.py"
+    )
+    kind, H = NETWORKS[name], signal(3, 7, 2)
+    layer = kind.make_layer(2).double()
+    with torch.no_grad():
+        found = DenseGraphs(H, kind.make_graphs(W, 1.7)).propagate(layer)
+        lone = W.copy()
+        lone[:, 3] = lone[:, :, 3] = 0  # A region without connections.
+        lone_output = DenseGraphs(H, kind.make_graphs(lone, 1.7)).propagate(layer)
+    assert torch.isfinite(lone_output).all()
+    for k, A in enumerate(W):
+        truth = SLOW_PROPAGATIONS[name](A, H[k].numpy(), layer, 1.7)
+        assert_allclose(found[k], truth, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", WITH_GRAPHS)
