@@ -34,6 +34,7 @@ from brainlsap.model.network import NETWORKS
 from brainlsap.model.settings import PRESETS, Settings
 from brainlsap.model.settings import RARE_SETTINGS as OPTIONS_OF_MODELS
 from brainlsap.nodes import NODE_MODELS, LSAPNodeClassifier
+from brainlsap.nodes.graphs import resolve_node_settings
 from brainlsap.options import (
     CLASS_SHARES,
     COMMANDS,
@@ -437,6 +438,27 @@ def test_every_entry_is_named_where_readers_look(registry):
 def test_every_layout_has_a_phrase_of_its_own():
     phrases = [layout.docs_phrase for layout in LAYOUTS.values()]
     assert len({*phrases}) == len(phrases)
+
+
+def test_every_model_has_a_kernel_of_its_own_and_the_same_in_all_lists():
+    kernel_by_model = {}
+    for name, entry in MODELS.items():
+        model = make_models(name)[name][0]
+        if entry.role == "model" and isinstance(model, brainlsap.LSAPClassifier):
+            kernel_by_model[name] = model.kernel
+    kernels = [*kernel_by_model.values()]
+    assert len({*kernels}) == len(kernels), "two entries of MODELS have one kernel"
+    page = docs_text("mathematics")
+    for name, kernel in kernel_by_model.items():
+        if kernel in EXPANSIONS:
+            assert f"``{kernel}`` ({name})" in page, (
+                f"MODELS gives {name} the kernel {kernel}: name both in the table of "
+                "docs/mathematics.rst, or correct one of the two"
+            )
+    for key, title in NODE_MODELS.items():
+        if title in kernel_by_model:
+            settings = resolve_node_settings(key, "chosen", {})
+            assert settings.kernel == kernel_by_model[title], key
 
 
 def test_help_lists_every_atlas():
