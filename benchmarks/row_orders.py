@@ -56,7 +56,9 @@ def read_matrices() -> dict[str, np.ndarray]:
     path = SHARED / "tract_mni_destrieux/expected/count_radial4_sym_zerodiag.csv"
     nodes = np.loadtxt(path, delimiter=",")
     destrieux = load_atlas("destrieux160")
-    mrtrix = next(o for o in list_fitting_orders(destrieux, 164) if o.tool == "mrtrix")
+    mrtrix = next(
+        o for o in list_fitting_orders(destrieux, 164) if o.tool_name == "mrtrix"
+    )
     rows, _ = destrieux.find_file_rows(mrtrix.names)
     enigma = SHARED / "enigma_parcellations/sc_with_sctx_schaefer_100.csv"
     return {
@@ -80,7 +82,9 @@ def write_in_order(matrix: np.ndarray, order: RowOrder, atlas: Atlas) -> np.ndar
 def count_verdicts(matrices: np.ndarray, atlas: Atlas, n_rows: int) -> pd.DataFrame:
     """Return how many matrices are refused, by true order and the one asked for."""
     orders = list_fitting_orders(atlas, n_rows)
-    table = pd.DataFrame("", [o.tool for o in orders], [o.tool for o in orders])
+    table = pd.DataFrame(
+        "", [o.tool_name for o in orders], [o.tool_name for o in orders]
+    )
     for true in orders:
         for taken in orders:
             rows = RowNames(taken.names, taken.note, "row_order", taken.adds_parts)
@@ -93,7 +97,9 @@ def count_verdicts(matrices: np.ndarray, atlas: Atlas, n_rows: int) -> pd.DataFr
                 n_refused += bool(check.list_refusals())
             mark = "*" if true == taken else ""
             mirror = true != taken and is_same_or_mirrored(taken, as_names(true), atlas)
-            table.loc[true.tool, taken.tool] = f"{n_refused}{mark or '=' * mirror}"
+            table.loc[true.tool_name, taken.tool_name] = (
+                f"{n_refused}{mark or '=' * mirror}"
+            )
     return table
 
 

@@ -113,11 +113,11 @@ def build_parser() -> argparse.ArgumentParser:
             "\n\n"
         )
         usage_words = ["brainlsap", command_name]
-        for option in list_command_options(function.__name__):
-            if option.is_positional:
-                usage_words.append(option.flag)
-            elif option.is_required:
-                usage_words.append(f"{option.flag} {option.metavar}")
+        for option_record in list_command_options(function.__name__):
+            if option_record.is_positional:
+                usage_words.append(option_record.flag)
+            elif option_record.is_required:
+                usage_words.append(f"{option_record.flag} {option_record.metavar}")
         subparser = command_parsers.add_parser(
             command_name,
             help=summary_line[0].lower() + summary_line[1:].rstrip("."),
@@ -133,34 +133,36 @@ def build_parser() -> argparse.ArgumentParser:
         subparser.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
         for option_group in COMMANDS[function.__name__]:
             argument_group = subparser.add_argument_group(option_group.title)
-            for option in option_group.options:
-                _add_option(argument_group, option)
+            for option_record in option_group.options:
+                _add_option(argument_group, option_record)
     return parser
 
 
-def _add_option(argument_group: argparse._ArgumentGroup, option: Option) -> None:
+def _add_option(argument_group: argparse._ArgumentGroup, option_record: Option) -> None:
     """Add one option to a group of a parser."""
-    help_text = option.help.replace("%", "%%")  # argparse formats it with %.
-    if option.is_positional:
-        argument_group.add_argument(option.name, metavar=option.flag, help=help_text)
+    help_text = option_record.help.replace("%", "%%")  # argparse formats it with %.
+    if option_record.is_positional:
+        argument_group.add_argument(
+            option_record.name, metavar=option_record.flag, help=help_text
+        )
         return
     argument_settings: dict[str, Any] = {
-        "dest": option.name,
+        "dest": option_record.name,
         "help": help_text,
-        "required": option.is_required,
+        "required": option_record.is_required,
     }
-    if option.is_required:
+    if option_record.is_required:
         argument_settings["help"] += " (required)"
-    if option.choices:
-        argument_settings["choices"] = option.choices
-    elif option.metavar:
-        argument_settings["metavar"] = option.metavar
-        argument_settings["type"] = partial(_parse_option_value, option)
+    if option_record.choices:
+        argument_settings["choices"] = option_record.choices
+    elif option_record.metavar:
+        argument_settings["metavar"] = option_record.metavar
+        argument_settings["type"] = partial(_parse_option_value, option_record)
     else:
         argument_settings["action"] = "store_true"
-    if option.is_repeatable:
+    if option_record.is_repeatable:
         argument_settings["action"] = "append"
-    argument_group.add_argument(option.flag, **argument_settings)
+    argument_group.add_argument(option_record.flag, **argument_settings)
 
 
 def _unknown_arguments_message(
@@ -169,9 +171,9 @@ def _unknown_arguments_message(
     """Return a message on unknown arguments, with the most similar flags."""
     message = f"unrecognized arguments: {' '.join(unknown_arguments)}"
     command_flags = [
-        option.flag
-        for option in list_command_options(command_name)
-        if not option.is_positional
+        option_record.flag
+        for option_record in list_command_options(command_name)
+        if not option_record.is_positional
     ]
     similar_flags = [
         flag
@@ -184,10 +186,10 @@ def _unknown_arguments_message(
     return f"{message}. brainlsap {command_name.replace('_', '-')} --help lists all"
 
 
-def _parse_option_value(option: Option, value_text: str) -> Any:
+def _parse_option_value(option_record: Option, value_text: str) -> Any:
     """Convert text to the option's value; raise the error that argparse expects."""
     try:
-        return option.parse(value_text)
+        return option_record.parse(value_text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
@@ -310,10 +312,13 @@ def _make_option_format(command_name: str) -> OptionFormat:
     """
     flag_by_option = {"folder": "STUDY"}
     flag_by_option |= {
-        option.name: option.flag for option in list_command_options(command_name)
+        option_record.name: option_record.flag
+        for option_record in list_command_options(command_name)
     }
     configurable_names = (
-        {option.name for option in CONFIGURABLE} if "config" in flag_by_option else ()
+        {option_record.name for option_record in CONFIGURABLE}
+        if "config" in flag_by_option
+        else ()
     )
 
     def format_option(name: str, value: object) -> str:
@@ -376,8 +381,8 @@ def atlas(folder: str, **source_by_option: Any) -> None:
     """Create an atlas from a parcellation of your own, for use with --atlas FOLDER."""
     user_atlas = brainlsap.make_atlas(folder, **source_by_option)
     region_table = user_atlas.regions
-    structure_counts = user_atlas.describe_structure_counts()
-    print(f"Atlas: {Path(folder)} ({len(user_atlas)} regions: {structure_counts})")
+    structure_counts_text = user_atlas.describe_structure_counts()
+    print(f"Atlas: {Path(folder)} ({len(user_atlas)} regions: {structure_counts_text})")
     names_line = f"Names: {join_with_commas(user_atlas.names, 3)}"
     if user_atlas.full_names != user_atlas.names:
         names_line += (
@@ -439,10 +444,12 @@ def _brain_figures_advice(
         "(--image) or with FreeSurfer's annotation of their surfaces (--annot "
         "lh.NAME.annot)."
     )
-    bundled_match = brainlsap.data.row_order.find_bundled_atlas_and_order(user_atlas)
-    if bundled_match is None:
+    bundled_name_and_order = brainlsap.data.row_order.find_bundled_atlas_and_order(
+        user_atlas
+    )
+    if bundled_name_and_order is None:
         return advice_text
-    bundled_name, row_order_name = bundled_match
+    bundled_name, row_order_name = bundled_name_and_order
     check_options = {"atlas": bundled_name, "labels": source_by_option.get("labels")}
     if row_order_name:
         check_options = {"atlas": bundled_name, "row_order": row_order_name}
@@ -487,8 +494,8 @@ def import_adni(
 def build(study: str, **options: Any) -> None:
     """Compute connectomes and regional PET values (SUVR) from a study's images."""
     option_names_by_group = defaultdict[str, list[str]](list)
-    for option in list_command_options("build"):
-        option_names_by_group[option.group].append(option.name)
+    for option_record in list_command_options("build"):
+        option_names_by_group[option_record.group].append(option_record.name)
     connectome_options = _select_options(
         options, ["labels", *option_names_by_group["connectomes"]]
     )
@@ -587,13 +594,17 @@ def check(study: str, **options: Any) -> None:
     if isinstance(splits, int):
         splits = brainlsap.evaluation.make_splits(cohort.y, cohort.groups, splits)
     _print_unusual_scans(cohort)
-    leakage = brainlsap.evaluation.leakage
-    audit_table = leakage.mark_copies_in_audit_table(leakage.audit(cohort, splits))
+    leakage_module = brainlsap.evaluation.leakage
+    audit_table = leakage_module.mark_copies_in_audit_table(
+        leakage_module.audit(cohort, splits)
+    )
     heading_text = "\nData leakage, and variables that could explain a score:"
     print(heading_text, *(_list_audit_lines(audit_table) or ["none found"]), sep="\n  ")
     leak_row_mask = audit_table["severity"] == "error"
     if leak_row_mask.any():
-        leak_titles = audit_table.loc[leak_row_mask, "check"].map(leakage.check_title)
+        leak_titles = audit_table.loc[leak_row_mask, "check"].map(
+            leakage_module.check_title
+        )
         leak_titles_text = ", ".join(sorted(set(leak_titles)))
         raise BrainlsapError(
             f"{study} has data leakage: {leak_titles_text}. The findings above explain "
@@ -828,9 +839,9 @@ def _list_unusual_scan_lines(quality_table: "pd.DataFrame") -> list[str]:
 
 def _list_swapped_scan_lines(quality_table: "pd.DataFrame") -> list[str]:
     """Return a line for each value whose left and right may have been swapped."""
-    quality = brainlsap.data.quality
-    return quality.list_swapped_scan_sentences(
-        quality.list_swapped_scans_by_value(quality_table["swapped"])
+    quality_module = brainlsap.data.quality
+    return quality_module.list_swapped_scan_sentences(
+        quality_module.list_swapped_scans_by_value(quality_table["swapped"])
     )
 
 
@@ -868,18 +879,18 @@ def _print_data_warnings(
 def _list_audit_lines(audit_table: "pd.DataFrame") -> list[str]:
     """Return the findings of the audit of a cohort, with duplicate scans."""
     wrapped_lines = list[str]()
-    for finding_record in audit_table.itertuples():
+    for audit_row in audit_table.itertuples():
         scans_text = advice_text = ""
-        if finding_record.second_scan:
-            scans_text = f": {finding_record.scans}"
+        if audit_row.second_scan:
+            scans_text = f": {audit_row.scans}"
             exclusion_texts = [
                 option_text("exclude", scan_name)
-                for scan_name in (finding_record.first_scan, finding_record.second_scan)
+                for scan_name in (audit_row.first_scan, audit_row.second_scan)
             ]
             advice_text = f" {' or '.join(exclusion_texts)} leaves out one of them."
         finding_text = (
-            f"{finding_record.severity}: {finding_record.finding}{scans_text}. "
-            f"{finding_record.what_to_do}{advice_text}"
+            f"{audit_row.severity}: {audit_row.finding}{scans_text}. "
+            f"{audit_row.what_to_do}{advice_text}"
         )
         wrapped_lines.append(
             textwrap.fill(finding_text, width=96, subsequent_indent="  ")
@@ -1101,14 +1112,14 @@ def predict(
         + ", ".join(f"{class_name} {n_scans}" for class_name, n_scans in count_items)
     )
     share_items = prediction_table.attrs["class_prior"].items()
-    shares_text = ", ".join(
-        f"{class_name} {class_share:.1%}" for class_name, class_share in share_items
+    assumed_shares_text = ", ".join(
+        f"{class_name} {assumed_share:.1%}" for class_name, assumed_share in share_items
     )
     print(
-        f"The probabilities (columns p_) assume these class shares: {shares_text}. "
-        "The predicted class is chosen with the class weights of the fit, not with "
-        "these shares. It can therefore differ from the class with the largest "
-        "probability."
+        "The probabilities (columns p_) assume these class shares: "
+        f"{assumed_shares_text}. The predicted class is chosen with the class weights "
+        "of the fit, not with these shares. It can therefore differ from the class "
+        "with the largest probability."
     )
     no_sets_text = prediction_table.attrs["no_sets"]
     if no_sets_text:
@@ -1177,11 +1188,11 @@ def _print_label_coverage(
             f"Note: {n_in_training} used for training, so the measured coverage does "
             "not count them."
         )
-    unknown_label_counts = known_label_series[
+    n_scans_by_unknown_label = known_label_series[
         ~known_label_series.isin(class_names)
     ].value_counts()
-    if len(unknown_label_counts):
-        labels_text = brainlsap.external.label_counts_text(unknown_label_counts)
+    if len(n_scans_by_unknown_label):
+        labels_text = brainlsap.external.label_counts_text(n_scans_by_unknown_label)
         print(
             f"Note: the labels {labels_text} are not classes of the model, so their "
             "coverage was not measured. `brainlsap evaluate` renames labels with "
@@ -1369,8 +1380,8 @@ def _load_cohort(
     print(f"Study: {cohort}", brainlsap.check_cohort(cohort).count_texts[1], sep="\n")
     for value_sentence in brainlsap.data.quality.list_value_range_sentences(cohort):
         print(f"Values: {value_sentence}", flush=True)
-    for finding in brainlsap.data.quality.list_odd_unit_texts(cohort):
-        print(f"Warning: {finding}", flush=True)
+    for odd_unit_text in brainlsap.data.quality.list_odd_unit_texts(cohort):
+        print(f"Warning: {odd_unit_text}", flush=True)
     _print_choice_notes(cohort.findings)
     return cohort
 
@@ -1390,7 +1401,8 @@ def _write_command_line(
     if "model" in value_by_option:
         arguments.insert(2, value_by_option["model"])
     flag_by_option = {
-        option.name: option.flag for option in list_command_options(command_name)
+        option_record.name: option_record.flag
+        for option_record in list_command_options(command_name)
     }
     for option_name, option_value in value_by_option.items():
         if option_name in ("model", "study"):
@@ -1421,25 +1433,30 @@ def _split_options_by_recipient(value_by_option: OptionValues) -> list[OptionVal
 
     Flags take precedence over the settings file.
     """
-    flag_options = dict(value_by_option)
-    config_path = flag_options.pop("config", None)
+    value_by_flag_option = dict(value_by_option)
+    config_path = value_by_flag_option.pop("config", None)
     value_by_file_option = (
         {} if config_path is None else read_value_by_option(config_path)
     )
     fold_option_names = ("cv", "leave_out", "splits")
-    if any(fold_option_name in flag_options for fold_option_name in fold_option_names):
+    if any(
+        fold_option_name in value_by_flag_option
+        for fold_option_name in fold_option_names
+    ):
         # These options exclude each other: a flag replaces all three of the file.
         for fold_option_name in fold_option_names:
             value_by_file_option.pop(fold_option_name, None)
-    value_by_file_option |= flag_options
+    value_by_file_option |= value_by_flag_option
     option_names_by_recipient = [
         list_settings_option_names(recipient_name)
         for recipient_name in ("reading", "study", "model")
     ]
-    lost_names = value_by_file_option.keys() - set(chain(*option_names_by_recipient))
-    if lost_names:
+    lost_option_names = value_by_file_option.keys() - set(
+        chain(*option_names_by_recipient)
+    )
+    if lost_option_names:
         raise TypeError(
-            f"no function takes the options {sorted(lost_names)}. Add their "
+            f"no function takes the options {sorted(lost_option_names)}. Add their "
             "recipients to OPTIONS."
         )
     return [
@@ -1450,7 +1467,7 @@ def _split_options_by_recipient(value_by_option: OptionValues) -> list[OptionVal
 
 def _list_command_option_names(command_name: str) -> set[str]:
     """Return the Python names of the options of a command."""
-    return {option.name for option in list_command_options(command_name)}
+    return {option_record.name for option_record in list_command_options(command_name)}
 
 
 def _select_options(

@@ -30,8 +30,8 @@ class OptionKind:
 
     Attributes
     ----------
-    expected
-        Description of a valid value, for messages: "<option> must be <expected>".
+    expected_text
+        Description of a valid value, for messages: "<option> must be <expected_text>".
     convert
         Function that checks a value of a settings file (TOML) and returns it as a
         Python value. It raises ValueError for a value of another type.
@@ -40,7 +40,7 @@ class OptionKind:
         ValueError for invalid text.
     """
 
-    expected: str
+    expected_text: str
     convert: Callable[[object], object]
     parse: Callable[[str], object]
 
@@ -330,7 +330,9 @@ class Option:
         try:
             return self.kind.parse(text)
         except ValueError as error:
-            raise ValueError(f"must be {self.kind.expected}, got {text!r}") from error
+            raise ValueError(
+                f"must be {self.kind.expected_text}, got {text!r}"
+            ) from error
 
     def convert(self, value: object) -> object:
         """Check a value of a settings file and return it as a Python value."""
@@ -344,7 +346,7 @@ class Option:
             return self.kind.convert(value)
         except ValueError as error:
             raise ValueError(
-                f"must be {self.kind.expected}, got {value_text}"
+                f"must be {self.kind.expected_text}, got {value_text}"
             ) from error
 
 
@@ -1565,7 +1567,9 @@ OPTIONS: tuple[Option, ...] = (
 )
 """Every option of the commands and of settings files, in the order of help texts."""
 
-CONFIGURABLE = tuple(option for option in OPTIONS if option.recipient != "command")
+CONFIGURABLE = tuple(
+    option_record for option_record in OPTIONS if option_record.recipient != "command"
+)
 """Every option that a settings file may set."""
 
 
@@ -1577,15 +1581,15 @@ class OptionGroup:
     options: tuple[Option, ...]
 
 
-def _adapt_option_to_command(option: Option, command_name: str) -> Option:
+def _adapt_option_to_command(option_record: Option, command_name: str) -> Option:
     """Return an option as a command describes it.
 
     For a stored model the default of a stored option is that of the fit.
     """
-    if command_name not in MODEL_COMMANDS or not option.stored_model:
-        return option
-    text_before, _, text_after = option.help.partition(" (default")
-    return replace(option, help=text_before + text_after.partition(")")[2])
+    if command_name not in MODEL_COMMANDS or not option_record.stored_model:
+        return option_record
+    text_before, _, text_after = option_record.help.partition(" (default")
+    return replace(option_record, help=text_before + text_after.partition(")")[2])
 
 
 def _make_option_groups(command_name: str) -> tuple[OptionGroup, ...]:
@@ -1594,11 +1598,11 @@ def _make_option_groups(command_name: str) -> tuple[OptionGroup, ...]:
     options_by_title: dict[str, list[Option]] = {
         group_title: [] for group_title in title_by_group.values()
     }
-    for option in OPTIONS:
-        if command_name in option.commands:
-            group_title = title_by_group.get(option.group) or title_by_group[""]
+    for option_record in OPTIONS:
+        if command_name in option_record.commands:
+            group_title = title_by_group.get(option_record.group) or title_by_group[""]
             options_by_title[group_title].append(
-                _adapt_option_to_command(option, command_name)
+                _adapt_option_to_command(option_record, command_name)
             )
     return tuple(
         OptionGroup(group_title, tuple(group_options))
@@ -1606,29 +1610,29 @@ def _make_option_groups(command_name: str) -> tuple[OptionGroup, ...]:
     )
 
 
-def _check_option_entry(option: Option) -> None:
+def _check_option_entry(option_record: Option) -> None:
     """Raise where an entry contradicts itself, or names an unknown command."""
-    unknown_commands = {*option.commands} - {*GROUP_TITLES}
-    has_command = bool(option.commands)
+    unknown_commands = {*option_record.commands} - {*GROUP_TITLES}
+    has_command = bool(option_record.commands)
     problem_text = ""
     if unknown_commands:
         problem_text = f"unknown commands {sorted(unknown_commands)}"
-    elif has_command != bool(option.flag):
+    elif has_command != bool(option_record.flag):
         problem_text = "an option must have both a flag and commands, or neither"
-    elif has_command and not option.help:
+    elif has_command and not option_record.help:
         problem_text = "an option with a flag needs a help text"
-    elif not has_command and option.recipient == "command":
+    elif not has_command and option_record.recipient == "command":
         problem_text = (
             "no command and no settings file can set this option; give it a recipient"
         )
     if problem_text:
-        raise TypeError(f"option {option.name!r}: {problem_text}.")
+        raise TypeError(f"option {option_record.name!r}: {problem_text}.")
 
 
 def _check_options() -> None:
     """Raise where a command, or settings files, would have two options of one name."""
-    for option in OPTIONS:
-        _check_option_entry(option)
+    for option_record in OPTIONS:
+        _check_option_entry(option_record)
     for command_name in COMMANDS:
         command_options = list_command_options(command_name)
         _check_unique([o.name for o in command_options], f"brainlsap {command_name}")
@@ -1648,9 +1652,9 @@ def _check_unique(all_names: Sequence[str], place_text: str) -> None:
 def list_command_options(command_name: str) -> tuple[Option, ...]:
     """Return all options of a command."""
     return tuple(
-        option
+        option_record
         for option_group in COMMANDS[command_name]
-        for option in option_group.options
+        for option_record in option_group.options
     )
 
 
@@ -1663,16 +1667,16 @@ _check_options()
 
 def check_whole_numbers(value_by_option: Mapping[str, object]) -> None:
     """Raise ParameterError for a whole number that is none or outside its limits."""
-    for option in CONFIGURABLE:
-        option_value = value_by_option.get(option.name)
-        if not isinstance(option.kind, WholeNumber) or option_value is None:
+    for option_record in CONFIGURABLE:
+        option_value = value_by_option.get(option_record.name)
+        if not isinstance(option_record.kind, WholeNumber) or option_value is None:
             continue
         try:
-            option.kind.convert(option_value)
+            option_record.kind.convert(option_value)
         except ValueError:
             raise ParameterError(
-                f"{option_name(option.name)} must be {option.kind.expected}; got "
-                f"{option_value!r}."
+                f"{option_name(option_record.name)} must be "
+                f"{option_record.kind.expected_text}; got {option_value!r}."
             ) from None
 
 
@@ -1711,7 +1715,7 @@ def list_settings_option_names(
         selected_options = tuple(
             o for o in selected_options if o.stored_model in stored_model_values
         )
-    return tuple(option.name for option in selected_options)
+    return tuple(option_record.name for option_record in selected_options)
 
 
 # Section headings that a settings file may use; they have no effect.
@@ -1731,19 +1735,21 @@ def read_value_by_option(path: str | Path) -> dict[str, object]:
     with convert_reading_errors(path, "a TOML file"):
         file_content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     option_by_key = {
-        option_key: option for option in CONFIGURABLE for option_key in option.keys
+        option_key: option_record
+        for option_record in CONFIGURABLE
+        for option_key in option_record.keys
     }
-    file_settings: dict[str, object] = {}
+    value_by_file_option: dict[str, object] = {}
     first_key_by_option: dict[str, str] = {}
     unknown_keys: list[str] = []
     for file_key, file_value in _iter_settings(path, file_content):
-        option = option_by_key.get(file_key.replace("-", "_"))
-        if option is None:
+        option_record = option_by_key.get(file_key.replace("-", "_"))
+        if option_record is None:
             nearest_key = _find_nearest_key(file_key, option_by_key)
             unknown_keys.append(f"{file_key!r} (nearest: {nearest_key!r})")
             continue
-        if option.name in file_settings:
-            first_key = first_key_by_option[option.name]
+        if option_record.name in value_by_file_option:
+            first_key = first_key_by_option[option_record.name]
             alias_note = ""
             if first_key != file_key:
                 alias_note = f" {file_key} and {first_key} name the same option."
@@ -1753,10 +1759,10 @@ def read_value_by_option(path: str | Path) -> dict[str, object]:
                 path=path,
             )
         try:
-            file_settings[option.name] = option.convert(file_value)
+            value_by_file_option[option_record.name] = option_record.convert(file_value)
         except ValueError as error:
             raise BrainlsapError(f"{file_key} {error}.", path=path) from error
-        first_key_by_option[option.name] = file_key
+        first_key_by_option[option_record.name] = file_key
     if unknown_keys:
         raise BrainlsapError(
             f"unknown settings: {', '.join(unknown_keys)}. A setting must have the "
@@ -1764,7 +1770,7 @@ def read_value_by_option(path: str | Path) -> dict[str, object]:
             "load_cohort, run_study or LSAPClassifier.",
             path=path,
         )
-    return file_settings
+    return value_by_file_option
 
 
 def _iter_settings(

@@ -156,7 +156,7 @@ HUBS = (
 HUB_STRENGTH = 1.5
 
 # Healthy means of subcortical structures at 73 years: FDG-PET SUVR, volumes in mm3.
-UPTAKE = {
+UPTAKE_BY_STRUCTURE = {
     "thalamus": 1.30,
     "caudate": 1.25,
     "putamen": 1.40,
@@ -165,7 +165,7 @@ UPTAKE = {
     "amygdala": 0.95,
     "accumbens": 1.20,
 }
-VOLUME = {
+VOLUME_BY_STRUCTURE = {
     "thalamus": 6800.0,
     "caudate": 3350.0,
     "putamen": 4500.0,
@@ -197,10 +197,12 @@ class HealthyFeatureDistribution(NamedTuple):
 
 
 HEALTHY_FEATURES = {
-    "fdg": HealthyFeatureDistribution(1.25, 0.10, UPTAKE, 0.040, 0.050, 0.025, -0.003),
+    "fdg": HealthyFeatureDistribution(
+        1.25, 0.10, UPTAKE_BY_STRUCTURE, 0.040, 0.050, 0.025, -0.003
+    ),
     "thickness": HealthyFeatureDistribution(2.5, 0.28, {}, 0.035, 0.060, 0.025, -0.003),
     "volume": HealthyFeatureDistribution(
-        3000, 800, VOLUME, 0.080, 0.080, 0.020, -0.005
+        3000, 800, VOLUME_BY_STRUCTURE, 0.080, 0.080, 0.020, -0.005
     ),
 }
 
@@ -866,7 +868,9 @@ def mrtrix_node_region_indices(atlas: Atlas) -> np.ndarray:
     -1 for nodes that the atlas leaves out: cerebellum, and accumbens in destrieux160.
     """
     row_order = next(
-        row_order for row_order in list_row_orders(atlas) if row_order.tool == "mrtrix"
+        row_order
+        for row_order in list_row_orders(atlas)
+        if row_order.tool_name == "mrtrix"
     )
     region_indices_or_none = [
         atlas.find(region_name) for region_name in row_order.names
@@ -955,7 +959,7 @@ def aseg_text(atlas: Atlas, scan_id: str, region_volumes: np.ndarray | None) -> 
             split_side_from_name(region_name)[1] for region_name in atlas.names
         ]
         region_volumes = np.array(
-            [VOLUME.get(core_name, 1000.0) for core_name in core_names]
+            [VOLUME_BY_STRUCTURE.get(core_name, 1000.0) for core_name in core_names]
         )
     label_numbers = atlas.regions["freesurfer_id"].to_numpy()
     region_indices = np.flatnonzero(~atlas.cortex & np.isfinite(region_volumes))

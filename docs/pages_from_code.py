@@ -202,7 +202,7 @@ def settings_page() -> str:
             expected = " or ".join(f"``{choice}``" for choice in option.choices)
             function = functions[option.recipient]
             rows.append(
-                (f"``{option.name}``", expected or option.kind.expected, function)
+                (f"``{option.name}``", expected or option.kind.expected_text, function)
             )
     return table(("name", "value", "parameter of"), rows)
 

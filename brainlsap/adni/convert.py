@@ -229,8 +229,8 @@ def find_adni_images(
     ):
         unused_descriptions = download_table.loc[unused_image_mask, "description"]
         if len(unused_descriptions):
-            description_counts = unused_descriptions.value_counts().sort_index()
-            counts_text = named_counts_text(description_counts.items())
+            n_images_by_description = unused_descriptions.value_counts().sort_index()
+            counts_text = named_counts_text(n_images_by_description.items())
             omission_notes.append(
                 f"images are left out because {cause_text}: {counts_text}{advice_text}"
             )
@@ -597,14 +597,14 @@ def import_adni(
         ptid_by_rid = {
             str(int(ptid.rsplit("_", 1)[1])): ptid for ptid in image_table["ptid"]
         }
-        ptids = (
+        ptid_series = (
             visit_table["ptid"]
             .astype(object)
             .fillna(visit_table["rid"].map(ptid_by_rid))
         )
         visit_table = visit_table.assign(
-            ptid=ptids,
-            participant_id="sub-ADNI" + ptids.str.replace("_", ""),
+            ptid=ptid_series,
+            participant_id="sub-ADNI" + ptid_series.str.replace("_", ""),
             session_id="ses-M" + visit_table["month"].astype(str).str.zfill(3),
             exam_date=visit_table["date"].dt.strftime("%Y-%m-%d"),
         )
@@ -615,8 +615,8 @@ def import_adni(
             [unpaired_table, unusable_table[UNUSED_COLUMNS]], ignore_index=True
         )
         visit_table = visit_table[~visit_table["is_faulty"].astype(bool)]
-        modality_groups = pair_table.groupby(_VISIT_COLUMNS)["modality"]
-        complete_visit_mask = modality_groups.transform(
+        modality_groupby = pair_table.groupby(_VISIT_COLUMNS)["modality"]
+        complete_visit_mask = modality_groupby.transform(
             lambda visit_modalities: set(require) <= set(visit_modalities)
         ).astype(bool)
         if n_incomplete := len(
@@ -651,7 +651,7 @@ def import_adni(
         import_notes += (
             [f"people without a stage, by phase: {counts_text}"] if counts_text else []
         )
-        modality_counts = pair_table["modality"].value_counts().sort_index()
+        n_images_by_modality = pair_table["modality"].value_counts().sort_index()
         n_people = pair_table["participant_id"].nunique()
         n_visits = len(pair_table[_VISIT_COLUMNS].drop_duplicates())
         note_lines = (
@@ -659,7 +659,8 @@ def import_adni(
             "images",
             "images: "
             + ", ".join(
-                f"{modality_name} {n}" for modality_name, n in modality_counts.items()
+                f"{modality_name} {n}"
+                for modality_name, n in n_images_by_modality.items()
             ),
             f"{count_text(len(unused_table), 'image', 'are')} not used "
             "(adni_unused_images.tsv)",
@@ -712,10 +713,10 @@ def _list_pairing_hint_lines(
             f"{named_counts_text(image_count_by_modality.items())}"
         )
     if n_undated < len(visit_table):
-        reason_counts = unpaired_image_table["reason"].value_counts().sort_index()
+        n_images_by_reason = unpaired_image_table["reason"].value_counts().sort_index()
         hint_lines += [
             f"{count_text(n_images, 'image', 'are')} not used, because {unused_reason}"
-            for unused_reason, n_images in reason_counts.items()
+            for unused_reason, n_images in n_images_by_reason.items()
         ]
     return hint_lines
 
@@ -759,12 +760,12 @@ def _write_person_tables(
         first_visit_table[["participant_id", *_PERSON_COLUMNS]],
         study_folder / "participants.tsv",
     )
-    for participant_name, visit_table_of_person in study_visit_table.groupby(
+    for participant_name, person_visit_table in study_visit_table.groupby(
         "participant_id"
     ):
         (study_folder / str(participant_name)).mkdir()
         write_tsv(
-            visit_table_of_person[list(_SESSION_COLUMNS)],
+            person_visit_table[list(_SESSION_COLUMNS)],
             study_folder / str(participant_name) / f"{participant_name}_sessions.tsv",
         )
 

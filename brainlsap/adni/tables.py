@@ -143,12 +143,12 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
     """
     folder = Path(folder)
     table_faults = list[AdniFault]()
-    table_by_kind, columns_by_unused_file = _read_tables_and_columns(folder)
+    table_by_kind, column_names_by_unused_file = _read_tables_and_columns(folder)
     table_notes = [f"tables: {', '.join(table_by_kind)}"]
-    if columns_by_unused_file:
+    if column_names_by_unused_file:
         table_notes.append(
             "tables are not used, because their columns match no known ADNI table: "
-            f"{join_with_commas(columns_by_unused_file, 8)}"
+            f"{join_with_commas(column_names_by_unused_file, 8)}"
         )
     if "ADNIMERGE" in table_by_kind:
         visit_table = _read_visit_table(
@@ -166,7 +166,7 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
             f"{folder}: the folder contains no table of diagnoses. Add ADNIMERGE "
             "(columns RID, VISCODE, DX_bl and DX) or DXSUM (columns RID, VISCODE "
             "and one of DIAGNOSIS, DXCHANGE and DXCURREN)",
-            _list_missing_column_lines(columns_by_unused_file),
+            _list_missing_column_lines(column_names_by_unused_file),
         )
     for fact_name, columns_text in _COLUMNS_OF_PERSON_FACTS.items():
         unknown_fact_mask = visit_table[fact_name].isna()
@@ -187,7 +187,7 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
 
 
 def _list_missing_column_lines(
-    columns_by_unused_file: Mapping[str, set[str]],
+    column_names_by_unused_file: Mapping[str, set[str]],
 ) -> list[str]:
     """Return a line for each file that lacks columns of a table of diagnoses."""
     column_name_by_lower_name = {
@@ -197,7 +197,7 @@ def _list_missing_column_lines(
         "dx": "DX",
     }
     fault_lines = []
-    for file_name, column_names in columns_by_unused_file.items():
+    for file_name, column_names in column_names_by_unused_file.items():
         missing_names = [
             column_name
             for lower_column_name, column_name in column_name_by_lower_name.items()
@@ -262,13 +262,13 @@ def _read_tables_and_columns(
             "table. Give the folder that contains ADNI's tables"
         )
     table_by_kind: dict[str, pd.DataFrame] = {}
-    columns_by_unused_file = dict[str, set[str]]()
+    column_names_by_unused_file = dict[str, set[str]]()
     for table_path in table_paths:
         adni_table = read_table(table_path)
         adni_table.columns = adni_table.columns.str.lower()
         table_kind = _find_adni_table_kind({*adni_table})
         if table_kind is None:
-            columns_by_unused_file[table_path.name] = {*adni_table}
+            column_names_by_unused_file[table_path.name] = {*adni_table}
             continue
         if table_kind in table_by_kind:
             raise CohortError(
@@ -283,13 +283,13 @@ def _read_tables_and_columns(
             _MISSING_CODES
         )
         table_by_kind[table_kind] = adni_table.mask(missing_code_table).astype(object)
-    return table_by_kind, columns_by_unused_file
+    return table_by_kind, column_names_by_unused_file
 
 
 def _find_adni_table_kind(column_names: set[str]) -> str | None:
     """Return the ADNI table that has these columns (in lower case), if any."""
-    for table_kind, required_columns in TABLE_HEADS.items():
-        if required_columns <= column_names:
+    for table_kind, required_column_names in TABLE_HEADS.items():
+        if required_column_names <= column_names:
             return table_kind
     if {"rid", "viscode"} <= column_names and column_names & {*DIAGNOSES}:
         return "DXSUM"
@@ -747,9 +747,9 @@ def make_month_table_and_notes(
         (unmerged_visit_table["code"] != "bl").argsort(kind="stable")
     ]
     unmerged_visit_table = _make_marked_month_table(unmerged_visit_table, table_faults)
-    visit_groups = unmerged_visit_table.groupby(_VISIT_KEYS)
-    merged_table = visit_groups.first().assign(
-        is_faulty=visit_groups["is_faulty"].any()
+    visit_groupby = unmerged_visit_table.groupby(_VISIT_KEYS)
+    merged_table = visit_groupby.first().assign(
+        is_faulty=visit_groupby["is_faulty"].any()
     )
     merged_visit_table = _make_filled_visit_table(merged_table.reset_index())
     undatable_visit_mask = visit_without_month_mask & estimated_months.isna()

@@ -247,12 +247,12 @@ class Atlas:
         side_prefixes = (
             self.regions["hemisphere"].map({"L": "left ", "R": "right "}).fillna("")
         )
-        sided_name_mask = [
+        sided_name_flags = [
             split_side_from_name(readable_name)[0] is not None
             for readable_name in readable_names
         ]
         return tuple(
-            readable_names.where(sided_name_mask, side_prefixes + readable_names)
+            readable_names.where(sided_name_flags, side_prefixes + readable_names)
         )
 
     @cached_property

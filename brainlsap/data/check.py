@@ -317,9 +317,11 @@ class _OptionSearch:
     """Opened studies, or the errors of opening them, by the options used."""
 
     def __post_init__(self) -> None:
-        user_features = self.user_options.get("feature") or "thickness"
+        feature_option_value = self.user_options.get("feature") or "thickness"
         self.features = (
-            [user_features] if isinstance(user_features, str) else list(user_features)
+            [feature_option_value]
+            if isinstance(feature_option_value, str)
+            else list(feature_option_value)
         )
         self.progress = tqdm(
             desc="searching for options that read the files",
@@ -678,19 +680,19 @@ def _iter_connectome_patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[s
     endings_without_matrix = set[str]()
     for scan in scans:
         participant_id, session_id = scan.key
-        name_endings = {
+        path_by_name_ending = {
             scan_path.name.split(session_id or participant_id)[-1]: scan_path
             for scan_path in scan.paths
         }
         endings_with_matrix = [
             name_ending
-            for name_ending, scan_path in name_endings.items()
+            for name_ending, scan_path in path_by_name_ending.items()
             if name_ending not in endings_without_matrix and is_matrix_file(scan_path)
         ]
         yield from (f"*{name_ending}" for name_ending in endings_with_matrix)
         if endings_with_matrix:
             break
-        endings_without_matrix |= {*name_endings}
+        endings_without_matrix |= {*path_by_name_ending}
     for path_pattern in count_scans_by_path_pattern(folder, scans):
         session_pattern = _A_VISIT.sub(r"\1{session}", path_pattern)
         if _count_matching_files(folder, path_pattern) != _count_matching_files(

@@ -361,7 +361,7 @@ class Cohort:
             covariates, pd.DataFrame
         )  # whose columns have one index
         connectome_series = connectomes if isinstance(connectomes, pd.Series) else None
-        scan_name_index = _find_scan_name_index(
+        scan_pandas_index = _find_scan_pandas_index(
             {
                 **features_by_argument,
                 "labels": labels,
@@ -385,7 +385,7 @@ class Cohort:
         if feature_name_list is None:
             feature_name_list = _make_default_feature_names(X.shape[-1])
         scan_names, index_person_ids, session_ids = _split_index_into_ids(
-            scan_name_index, n_scans
+            scan_pandas_index, n_scans
         )
         label_texts = unify_number_labels(_to_texts(labels))
         participant_ids = _to_texts(index_person_ids if groups is None else groups)
@@ -408,16 +408,16 @@ class Cohort:
         ordered_class_names, are_classes_ordered = order_classes(label_texts, classes)
         if classes is None:
             refuse_continuous(label_name, ordered_class_names)
-        class_counts = scan_table["label"].value_counts()
+        n_scans_by_class = scan_table["label"].value_counts()
         if absent_class_findings := find_absent_class_faults(
-            label_name, ordered_class_names, class_counts
+            label_name, ordered_class_names, n_scans_by_class
         ):
             raise CohortError(
                 "classes= contains classes that no scan has", absent_class_findings
             )
         if classes is None:
             findings = [*findings, *_make_class_order_notes(ordered_class_names)]
-        are_people_unknown = groups is None and _has_only_row_numbers(scan_name_index)
+        are_people_unknown = groups is None and _has_only_row_numbers(scan_pandas_index)
         if groups is None:
             index_note = "not given, so participant IDs were read from the index"
             people_origin = NOT_GIVEN if are_people_unknown else index_note
@@ -448,12 +448,12 @@ class Cohort:
 
     def _repr_html_(self) -> str:
         """Return a summary for notebooks, without names of people."""
-        label_counts = self.table["label"].value_counts()
+        n_scans_by_label = self.table["label"].value_counts()
         value_by_title = {
             "people": self.table["participant"].nunique(),
             "scans": self.n_scans,
             self.label_name: ", ".join(
-                f"{k} {label_counts.get(k, 0)}" for k in self.classes
+                f"{k} {n_scans_by_label.get(k, 0)}" for k in self.classes
             ),
             "features": ", ".join(self.feature_names),
             "feature values not measured": f"{1 - self.measured.mean():.1%}",
@@ -760,16 +760,16 @@ def _make_default_feature_names(n_features: int) -> list[str]:
 
 
 def _split_index_into_ids(
-    scan_name_index: pd.Index | None, n_scans: int
+    scan_pandas_index: pd.Index | None, n_scans: int
 ) -> tuple[list[str], list[str], list[str]]:
     """Return scan, person and session of every scan, as the index names them."""
-    if scan_name_index is None:
+    if scan_pandas_index is None:
         n_digits = len(str(n_scans))
         scan_ids = [f"scan{i:0{n_digits}d}" for i in range(1, n_scans + 1)]
         return scan_ids, scan_ids, [""] * n_scans
     scan_ids = [
         "_".join(map(str, np.atleast_1d(index_entry)))
-        for index_entry in scan_name_index
+        for index_entry in scan_pandas_index
     ]
     scan_id_partitions = [scan_id.partition("_ses-") for scan_id in scan_ids]
     return (
@@ -818,8 +818,10 @@ def _stack_weights_and_findings(
                 f"{connectomes.shape}. For several scans, give a list of "
                 "DataFrames, or a dict {scan: DataFrame}."
             )
-        shared_record = read_connectome(connectomes, atlas, negative=negative)
-        return shared_record.matrix, shared_record.findings
+        shared_connectome_record = read_connectome(
+            connectomes, atlas, negative=negative
+        )
+        return shared_connectome_record.matrix, shared_connectome_record.findings
     matrices = connectomes
     if isinstance(connectomes, pd.Series):
         matrices = [*connectomes]
@@ -1110,7 +1112,7 @@ def _find_person_column_name(
     person_column_choice = choose_person_column(cells_by_column)
     if person_column_choice.column_name is not None:
         return column_name_by_text[person_column_choice.column_name]
-    message = person_column_choice.problem_text
+    message = person_column_choice.no_choice_reason
     for column_name in find_person_column_names(cells_by_column):
         # without a choice these are groups, of which yes and no, and labels, are clear
         is_label_column = cells_by_column[column_name] == to_table_cells(labels)
@@ -1191,20 +1193,20 @@ def _order_columns_by_atlas(
     return argument_value
 
 
-def _find_scan_name_index(value_by_argument: Mapping[str, Any]) -> pd.Index | None:
+def _find_scan_pandas_index(value_by_argument: Mapping[str, Any]) -> pd.Index | None:
     """Return the index that names scans, None where there is none.
 
     Raise where tables are in different orders, or `groups` are needed. An index that
     only counts names nobody, unless another has the same entries.
     """
-    index_by_argument = {
+    pandas_index_by_argument = {
         argument_name: argument_value.index
         for argument_name, argument_value in value_by_argument.items()
         if hasattr(argument_value, "iloc")
     }
     index_texts_by_argument = {
-        argument_name: [*map(str, argument_index)]
-        for argument_name, argument_index in index_by_argument.items()
+        argument_name: [*map(str, argument_pandas_index)]
+        for argument_name, argument_pandas_index in pandas_index_by_argument.items()
     }
     indexed_argument_names = [
         argument_name
@@ -1212,8 +1214,8 @@ def _find_scan_name_index(value_by_argument: Mapping[str, Any]) -> pd.Index | No
         if not are_default_row_names(index_texts)
     ]
     person_ids_by_argument = {
-        argument_name: [*map(_find_person_id, argument_index)]
-        for argument_name, argument_index in index_by_argument.items()
+        argument_name: [*map(_find_person_id, argument_pandas_index)]
+        for argument_name, argument_pandas_index in pandas_index_by_argument.items()
     }
     for (first_argument_name, first_index_texts), (
         second_argument_name,
@@ -1279,11 +1281,11 @@ def _find_scan_name_index(value_by_argument: Mapping[str, Any]) -> pd.Index | No
     # An index with the name of an id says more than the same numbers without a name.
     indexed_argument_names.sort(
         key=lambda argument_name: _has_only_row_numbers(
-            index_by_argument[argument_name]
+            pandas_index_by_argument[argument_name]
         )
     )
-    argument_index, index_texts = (
-        index_by_argument[indexed_argument_names[0]],
+    argument_pandas_index, index_texts = (
+        pandas_index_by_argument[indexed_argument_names[0]],
         index_texts_by_argument[indexed_argument_names[0]],
     )
     if len(indexed_argument_names) == 1 and are_default_row_names(
@@ -1302,7 +1304,9 @@ def _find_scan_name_index(value_by_argument: Mapping[str, Any]) -> pd.Index | No
             kind="rows reordered",
             values={"argument": indexed_argument_names[0]},
         )
-    has_unique_flat_index = argument_index.is_unique and argument_index.nlevels == 1
+    has_unique_flat_index = (
+        argument_pandas_index.is_unique and argument_pandas_index.nlevels == 1
+    )
     if groups is None and not has_unique_flat_index:
         raise ParameterError(
             f"the index of {indexed_argument_names[0]} has several levels or a "
@@ -1310,22 +1314,23 @@ def _find_scan_name_index(value_by_argument: Mapping[str, Any]) -> pd.Index | No
             "the participant ID of every scan."
         )
     return (
-        argument_index
-        if argument_index.is_unique and not isinstance(argument_index, pd.RangeIndex)
+        argument_pandas_index
+        if argument_pandas_index.is_unique
+        and not isinstance(argument_pandas_index, pd.RangeIndex)
         else None
     )
 
 
-def _has_only_row_numbers(scan_name_index: pd.Index | None) -> bool:
+def _has_only_row_numbers(scan_pandas_index: pd.Index | None) -> bool:
     """Return whether an index names nobody: whole numbers without the name of an id.
 
     They have gaps where rows of a table were selected.
     """
-    if scan_name_index is None:
+    if scan_pandas_index is None:
         return True
-    if not pd.api.types.is_integer_dtype(scan_name_index.dtype):
+    if not pd.api.types.is_integer_dtype(scan_pandas_index.dtype):
         return False
-    index_names = [str(name) for name in scan_name_index.names if name is not None]
+    index_names = [str(name) for name in scan_pandas_index.names if name is not None]
     return not find_person_column_names(index_names) and not find_column_name(
         index_names, ID_COLUMNS
     )
@@ -1445,13 +1450,13 @@ def _find_cohort_faults(cohort: Cohort) -> list[Finding]:
     }
     for argument_name, argument_names in names_by_argument.items():
         normalized_names = [to_bare_id(str(name)) for name in argument_names]
-        name_counts = Counter(normalized_names)
+        n_uses_by_name = Counter(normalized_names)
         repeated_names = [
             name
             for name, normalized_name in zip(
                 argument_names, normalized_names, strict=True
             )
-            if name_counts[normalized_name] > 1
+            if n_uses_by_name[normalized_name] > 1
         ]
         if repeated_names or not normalized_names:
             repeated_names_text = join_with_commas(repeated_names, 8) or "none"

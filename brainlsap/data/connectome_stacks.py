@@ -36,7 +36,7 @@ _MIN_ID_SHARE = 0.5
 # Minimum share of the names in a list that are regions.
 _MIN_NAMED_SHARE = 0.5
 
-MatricesByVisit = dict[str, dict[str, list[np.ndarray]]]
+MatricesByPersonAndVisit = dict[str, dict[str, list[np.ndarray]]]
 """Matrices by participant and visit."""
 
 
@@ -44,13 +44,13 @@ class ConnectomeStack(NamedTuple):
     """Matrices of many scans by participant and visit, and the names of their rows."""
 
     path: Path
-    matrices_by_visit: MatricesByVisit
+    matrices_by_person_and_visit: MatricesByPersonAndVisit
     row_names: tuple[str, ...]
     notes: tuple[str, ...]
 
     def find_connectome_source(self, scan: Scan, _: Atlas) -> pd.DataFrame | None:
         """Return the matrix of a scan with its names, None where there is none."""
-        scan_matrices = scan.find_entries(self.matrices_by_visit)
+        scan_matrices = scan.find_entries(self.matrices_by_person_and_visit)
         if not scan_matrices:
             return None
         if len(scan_matrices) > 1:
@@ -134,10 +134,10 @@ def read_connectome_stack(
             "row a name.",
             path=stack_path,
         )
-    matrices_by_visit: MatricesByVisit = {}
+    matrices_by_person_and_visit: MatricesByPersonAndVisit = {}
     for scan_id, scan_matrix in zip(scan_ids, stacked_weights, strict=True):
         participant_id, session_id = parse_scan_identity(scan_id).key
-        matrices_by_visit.setdefault(participant_id, {}).setdefault(
+        matrices_by_person_and_visit.setdefault(participant_id, {}).setdefault(
             session_id, []
         ).append(scan_matrix)
     stack_notes = (
@@ -146,7 +146,7 @@ def read_connectome_stack(
         *order_check.count_matrices_by_note(),
     )
     return ConnectomeStack(
-        stack_path, matrices_by_visit, row_names_record.names, stack_notes
+        stack_path, matrices_by_person_and_visit, row_names_record.names, stack_notes
     )
 
 

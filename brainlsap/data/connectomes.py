@@ -411,9 +411,9 @@ def _is_edge_list(number_array: np.ndarray) -> bool:
         return False
     if not 3 <= number_array.shape[1] < 6 or len(number_array) < 3:
         return False
-    region_numbers = number_array[:, :2]
-    are_integers = (region_numbers == np.round(region_numbers)).all()
-    return bool((region_numbers >= 0).all() and are_integers)
+    region_number_pairs = number_array[:, :2]
+    are_integers = (region_number_pairs == np.round(region_number_pairs)).all()
+    return bool((region_number_pairs >= 0).all() and are_integers)
 
 
 def _choose_matrix_and_notes(

@@ -189,8 +189,8 @@ def find_stage_column_names(text_table: pd.DataFrame) -> list[str]:
     ['Dx']
     """
     stage_column_names = list[str]()
-    for column_name, column_values in text_table.items():
-        lower_texts = column_values.dropna().astype(str).str.strip().str.lower()
+    for column_name, column_series in text_table.items():
+        lower_texts = column_series.dropna().astype(str).str.strip().str.lower()
         stage_series = lower_texts.map(STAGE_OF_WORD)
         if (
             stage_series.nunique() >= 2
@@ -440,8 +440,8 @@ def find_spelling_faults(
     The fault gives the number of scans of every spelling, and the scans of the rarest
     one if `scan_name_series`, with the index of `group_values`, are known.
     """
-    group_texts = group_values.dropna().astype(str)
-    spellings = group_texts.unique().tolist()
+    group_text_series = group_values.dropna().astype(str)
+    spellings = group_text_series.unique().tolist()
     # A stray quotation mark makes no other group.
     unified_spellings = [spelling.lower().strip(QUOTES) for spelling in spellings]
     if is_label:
@@ -471,7 +471,7 @@ def find_spelling_faults(
     ]
     if not spelling_variants:
         return []
-    n_scans_by_spelling = group_texts.value_counts()
+    n_scans_by_spelling = group_text_series.value_counts()
     variant_count_pairs = [
         (spelling, int(n_scans_by_spelling[spelling]))
         for spelling in sorted(spelling_variants)
@@ -483,9 +483,9 @@ def find_spelling_faults(
     rarest_spelling = min(variant_count_pairs, key=lambda variant: variant[1])[0]
     rarest_scan_names: tuple[str, ...] = ()
     if scan_name_series is not None:
-        rarest_text_mask = group_texts == rarest_spelling
+        rarest_text_mask = group_text_series == rarest_spelling
         rarest_scan_names = tuple(
-            scan_name_series[group_texts.index[rarest_text_mask]].map(str)
+            scan_name_series[group_text_series.index[rarest_text_mask]].map(str)
         )
         message += f"; {rarest_spelling!r} is written for"
     advice = "Write one word or one code for each group"
@@ -601,14 +601,16 @@ def make_unusual_value_notes(scan_table: pd.DataFrame) -> list[Finding]:
 
 def _make_far_age_notes(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
     """Return a note on every age that is far from the others, in robust deviations."""
-    ages = pd.to_numeric(scan_table[column_name], errors="coerce").dropna()
-    if len(ages) < _MIN_AGES:
+    age_series = pd.to_numeric(scan_table[column_name], errors="coerce").dropna()
+    if len(age_series) < _MIN_AGES:
         return []
-    absolute_deviations = np.abs(compute_robust_deviations(ages.to_numpy(dtype=float)))
+    absolute_deviations = np.abs(
+        compute_robust_deviations(age_series.to_numpy(dtype=float))
+    )
     if not np.median(absolute_deviations) > 0:
         return []
     far_age_mask = absolute_deviations > _MAX_AGE_DEVIATION
-    other_ages = ages[~far_age_mask]
+    other_age_series = age_series[~far_age_mask]
     # An impossible age is a fault, which is reported once.
     faulty_scan_names = {
         fault_finding.scan
@@ -617,13 +619,13 @@ def _make_far_age_notes(scan_table: pd.DataFrame, column_name: str) -> list[Find
     return [
         Finding(
             f"{column_name} is far from the values of all other scans, whose range is "
-            f"{other_ages.min():g} to {other_ages.max():g}",
+            f"{other_age_series.min():g} to {other_age_series.max():g}",
             kind=ASSUMED,
             scan=str(scan_table["scan"][row_index]),
             got=f"{age:g}",
             advice="If the value is wrong, correct it or write n/a",
         )
-        for row_index, age in ages[far_age_mask].items()
+        for row_index, age in age_series[far_age_mask].items()
         if str(scan_table["scan"][row_index]) not in faulty_scan_names
     ]
 
@@ -632,8 +634,8 @@ def _make_unknown_sex_notes(
     scan_table: pd.DataFrame, column_name: str
 ) -> list[Finding]:
     """Return a note on values of a sex that are neither of two known words or codes."""
-    sexes = to_group_text_series(scan_table[column_name]).dropna().map(str)
-    n_scans_by_sex = sexes.value_counts()
+    sex_series = to_group_text_series(scan_table[column_name]).dropna().map(str)
+    n_scans_by_sex = sex_series.value_counts()
     unknown_sex_count_pairs = [
         (repr(sex), n_scans)
         for sex, n_scans in n_scans_by_sex.items()
@@ -686,15 +688,15 @@ def find_covariate_faults(
             continue
         column_name = str(column_label)
         covariate_kind = find_covariate_kind(column_name)
-        column_values = scan_table[column_name]
+        column_series = scan_table[column_name]
         if covariate_kind in COVARIATES:
             fault_findings += find_ditto_mark_faults(
                 scan_table, column_name, column_name
             )
             fault_findings += find_wrong_number_faults(scan_table, [column_name])
-            if is_categorical_covariate(column_name, column_values):
+            if is_categorical_covariate(column_name, column_series):
                 fault_findings += find_spelling_faults(
-                    column_name, column_values, scan_table.get("scan")
+                    column_name, column_series, scan_table.get("scan")
                 )
         if covariate_kind == "sex":
             fault_findings += [

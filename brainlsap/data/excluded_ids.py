@@ -23,7 +23,7 @@ UNKNOWN_IDS = "unknown ids"
 _SCAN_COLUMNS = ("scan", "scan_id")
 
 
-def read_excluded_ids(
+def read_place_by_excluded_id(
     exclude: str | Path | Sequence[str] | None,
 ) -> dict[str, str]:
     """Return the ids of a file, of text with commas, or of a list, with their places.
@@ -145,14 +145,14 @@ def _remove_name_prefixes(scan_or_person_name: str) -> str:
 
 
 def match_excluded_scan_names(
-    scan_or_person_ids: Mapping[str, str],
+    place_by_excluded_id: Mapping[str, str],
     left_out_scans: Collection[LeftOutScan],
 ) -> set[str]:
     """Return the scans that are meant by ids of people or scans.
 
     Parameters
     ----------
-    scan_or_person_ids : mapping of str to str
+    place_by_excluded_id : mapping of str to str
         Ids, and their places in a file; `sub-` and `ses-` may be left out. Ids with
         blanks between them may be one entry.
     left_out_scans : collection of LeftOutScan
@@ -171,7 +171,7 @@ def match_excluded_scan_names(
             ).add(left_out_scan.scan)
     unknown_id_texts: list[str] = []
     matching_scan_names = set[str]()
-    for scan_or_person_id, place_text in scan_or_person_ids.items():
+    for scan_or_person_id, place_text in place_by_excluded_id.items():
         bare_names = [_remove_name_prefixes(scan_or_person_id)]
         if bare_names[0] not in scan_names_by_id:
             bare_names = [*map(_remove_name_prefixes, scan_or_person_id.split())]
@@ -186,7 +186,7 @@ def match_excluded_scan_names(
             left_out_scan.participant for left_out_scan in left_out_scans
         ]
         advice_text = ""
-        if any(scan_or_person_ids.values()):
+        if any(place_by_excluded_id.values()):
             advice_text = (
                 " If the file has a header or remarks, name the column of the IDs "
                 "participant_id in its first line."

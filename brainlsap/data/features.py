@@ -46,13 +46,13 @@ from brainlsap.data.id_columns import (
 from brainlsap.data.measures import (
     KNOWN_MEASURES,
     PET_FEATURES,
-    MeasureProperties,
+    MeasureRecord,
     check_structures_complete,
     fill_subcortex_with_notes,
     find_measure_names_of_file,
     find_tracers,
     find_tracers_of_file,
-    get_measure_properties,
+    get_measure_record,
 )
 from brainlsap.data.region_tables import (
     TableContents,
@@ -120,7 +120,7 @@ Source = Path | np.ndarray | Finding
 class _RegionColumn(NamedTuple):
     """The column of one region in a table with a row per scan."""
 
-    contents: TableContents
+    table_contents: TableContents
     header_measure: str
     """Measure in the name of the column; "" if the name contains none."""
 
@@ -199,19 +199,19 @@ def read_feature(
     [1.0, 1.01, 1.02]
     """
     atlas = load_atlas(atlas)
-    measure_properties = get_measure_properties(feature)
+    measure_record = get_measure_record(feature)
     path = Path(path)
     if path.is_dir():
         region_values, reading_notes = read_stats_values_and_notes(
-            path, atlas, measure_properties, subcortex
+            path, atlas, measure_record, subcortex
         )
     else:
         region_values, reading_notes, region_indices = read_region_values_and_notes(
-            path, atlas, measure_properties, frames=frames, reference=reference
+            path, atlas, measure_record, frames=frames, reference=reference
         )
         check_structures_complete(region_indices, atlas, str(path))
     region_values, policy_notes = fill_subcortex_with_notes(
-        region_values, measure_properties, atlas, subcortex
+        region_values, measure_record, atlas, subcortex
     )
     return FeatureFile(region_values, (*reading_notes, *policy_notes))
 
@@ -219,7 +219,7 @@ def read_feature(
 def read_stats_values_and_notes(
     folder: str | Path,
     atlas: Atlas,
-    measure_properties: MeasureProperties,
+    measure_record: MeasureRecord,
     subcortex: str = "absent",
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return one measure of a FreeSurfer subject in the order of an atlas, and notes.
@@ -238,8 +238,8 @@ def read_stats_values_and_notes(
             "Give the values as a table of regions.",
             path=stats_folder,
         )
-    measure_name = measure_properties.name
-    is_on_surface = measure_properties.is_on_surface
+    measure_name = measure_record.name
+    is_on_surface = measure_record.is_on_surface
     region_values = np.full(len(atlas.names), np.nan)
     reading_notes = tuple[str, ...]()
     side_by_path: dict[Path, str | None] = {
@@ -337,7 +337,7 @@ def _read_stats_and_subject(
     stats_table = read_table_function(
         stats_path, file_status.st_mtime_ns, file_status.st_size
     )
-    header_value_by_key = stats_table.header
+    header_value_by_key = stats_table.header_value_by_key
     if not stats_table.is_complete or column_name not in stats_table.column_names:
         raise FileFormatError(
             "the file is not a complete FreeSurfer stats file with the column "
@@ -356,7 +356,7 @@ def _read_stats_and_subject(
             path=stats_path,
         )
     with convert_reading_errors(stats_path, "a stats file"):
-        stats_values = np.array(stats_table.column_by_name[column_name], dtype=float)
+        stats_values = np.array(stats_table.values_by_column[column_name], dtype=float)
         expected_region_mask, region_row_indices = _match_regions_and_rows(
             atlas, stats_table.region_names, side
         )
@@ -367,7 +367,7 @@ def _read_stats_and_subject(
     # FreeSurfer has no row for a region that a surface lacks, and its vertices are in
     # other regions. In a file that was cut short, vertices are missing.
     vertex_counts = (
-        stats_table.column_by_name.get("NumVert", ())
+        stats_table.values_by_column.get("NumVert", ())
         if missing_region_indices.size
         else ()
     )
@@ -399,14 +399,14 @@ class _StatsTable(NamedTuple):
     Columns are arrays, or tuples of texts where a cell is no number.
     """
 
-    header: dict[str, str]
+    header_value_by_key: dict[str, str]
     column_names: tuple[str, ...]
     n_rows_text: str
     n_table_rows: int
     min_row_length: int
     is_complete: bool
     region_names: tuple[str, ...]
-    column_by_name: dict[str, Any]
+    values_by_column: dict[str, Any]
 
 
 # A command may read another measure of the same file later. The number of files limits
@@ -433,7 +433,7 @@ def _read_stats_table(
         and n_rows_text == f"{len(cell_rows)}"
         and "StructName" in column_names
     )
-    column_by_name: dict[str, Any] = {}
+    values_by_column: dict[str, Any] = {}
     region_names: tuple[str, ...] = ()
     if is_complete:
         cells_by_column = dict(
@@ -441,10 +441,10 @@ def _read_stats_table(
         )
         region_names = _intern_texts(cells_by_column["StructName"])
         for column_name in _STATS_COLUMNS & cells_by_column.keys():
-            column_by_name[column_name] = cells_by_column[column_name]
+            values_by_column[column_name] = cells_by_column[column_name]
             with suppress(ValueError):
-                column_by_name[column_name] = np.array(
-                    column_by_name[column_name], dtype=float
+                values_by_column[column_name] = np.array(
+                    values_by_column[column_name], dtype=float
                 )
     return _StatsTable(
         header_value_by_key,
@@ -454,7 +454,7 @@ def _read_stats_table(
         min(row_lengths, default=0),
         is_complete,
         region_names,
-        column_by_name,
+        values_by_column,
     )
 
 
@@ -737,26 +737,26 @@ class FeatureSources:
 
         Raises a CohortError if there is none for any scan.
         """
-        measure_properties = get_measure_properties(feature_name)
+        measure_record = get_measure_record(feature_name)
         if self.table_paths is None:
             scan_sources, reading_notes = self._locate_region_file_sources(
-                measure_properties, scans
+                measure_record, scans
             )
             if scan_sources:
                 return scan_sources, reading_notes
-            if feature_name in self.study_files.patterns:
+            if feature_name in self.study_files.pattern_by_feature:
                 raise CohortError(
                     self.study_files.unmatched_pattern_text(feature_name, scans)
                 )
-            run_pairs_by_scan = [
+            run_pair_lists = [
                 scan.find_entries(self.study_files.subjects_by_person) for scan in scans
             ]
-            if measure_properties.is_in_stats and any(run_pairs_by_scan):
-                return self._choose_freesurfer_sources(scans, run_pairs_by_scan)
-        region_column_by_index = self._choose_column_by_region(measure_properties)
-        if region_column_by_index:
+            if measure_record.is_in_stats and any(run_pair_lists):
+                return self._choose_freesurfer_sources(scans, run_pair_lists)
+        column_by_region_index = self._choose_column_by_region(measure_record)
+        if column_by_region_index:
             return self._read_table_sources(
-                region_column_by_index, scans, measure_properties
+                column_by_region_index, scans, measure_record
             )
         table_errors = [
             error
@@ -771,7 +771,7 @@ class FeatureSources:
             )
         if self.table_paths is None:
             self._refuse_unread_table(feature_name)
-        search_text = self._search_result_text(measure_properties, scans)
+        search_text = self._search_result_text(measure_record, scans)
         raise CohortError(
             f"{feature_name}: not found in any file or table; expected {search_text}",
             values=propose_atlas_option(
@@ -817,13 +817,13 @@ class FeatureSources:
         ][:5]
 
     def _locate_region_file_sources(
-        self, measure_properties: MeasureProperties, scans: Sequence[Scan]
+        self, measure_record: MeasureRecord, scans: Sequence[Scan]
     ) -> tuple[list[Source], list[Finding | str]]:
         """Return every scan's table of regions, and notes; nothing if no scan has one.
 
         A scan without a table has a fault instead.
         """
-        feature_name = measure_properties.name
+        feature_name = measure_record.name
         optional_sources = list[Source | None]()
         for scan in scans:
             try:
@@ -836,8 +836,8 @@ class FeatureSources:
                 optional_sources.append(Finding.from_error(error, scan.name))
         if not any(optional_sources):
             return [], []
-        expected_text = self.study_files.patterns.get(
-            feature_name, measure_properties.expected_files_text
+        expected_text = self.study_files.pattern_by_feature.get(
+            feature_name, measure_record.expected_files_text
         )
         scan_sources = list[Source]()
         for scan, scan_source in zip(scans, optional_sources, strict=True):
@@ -872,22 +872,22 @@ class FeatureSources:
         return scan_sources, reading_notes
 
     def _search_result_text(
-        self, measure_properties: MeasureProperties, scans: Sequence[Scan]
+        self, measure_record: MeasureRecord, scans: Sequence[Scan]
     ) -> str:
         """Return the places searched for a feature, their contents, and reasons."""
-        feature_name = measure_properties.name
+        feature_name = measure_record.name
         folders_text = ", ".join(
             map(str, self.table_paths or [self.study_files.folder])
         )
         search_text = f"a table with {layouts_text()}, in {folders_text}"
         if self.table_paths is None:
-            if measure_properties.is_in_stats:
+            if measure_record.is_in_stats:
                 search_text = (
                     "FreeSurfer subjects in this folder or in "
                     f"{option_text('subjects_dir')}, or {search_text}"
                 )
             search_text = (
-                f"files {measure_properties.expected_files_text} of the scans, or "
+                f"files {measure_record.expected_files_text} of the scans, or "
                 f"{search_text}"
             )
         file_names_text = " ".join(
@@ -920,8 +920,8 @@ class FeatureSources:
             table_contents.mismatch_text(self.atlas)
             for table_contents in self.table_contents_list
         ]
-        freesurfer_pattern = self.study_files.patterns.get("freesurfer")
-        if measure_properties.is_in_stats and self.study_files.subjects_by_person:
+        freesurfer_pattern = self.study_files.pattern_by_feature.get("freesurfer")
+        if measure_record.is_in_stats and self.study_files.subjects_by_person:
             subject_names_text = join_with_commas(
                 self.study_files.subjects_by_person, 3
             )
@@ -931,7 +931,7 @@ class FeatureSources:
                 f"scans are named {scan_names_text}. Write the same IDs in the table "
                 "of participants as in the names of the FreeSurfer folders"
             )
-        elif measure_properties.is_in_stats and freesurfer_pattern:
+        elif measure_record.is_in_stats and freesurfer_pattern:
             rejection_reasons.append(
                 f"the pattern {freesurfer_pattern!r} of freesurfer "
                 f"({option_text('pattern')}) fits no folder of a subject"
@@ -1027,18 +1027,23 @@ class FeatureSources:
             for scale_name in scan_scale_names
             if scale_name
         ]
-        scale_text_counts = Counter(scale_display_texts)
-        if len(scale_text_counts) < 2 or scale_column_name in self.people_column_names:
+        n_scans_by_scale_text = Counter(scale_display_texts)
+        if (
+            len(n_scans_by_scale_text) < 2
+            or scale_column_name in self.people_column_names
+        ):
             return []
-        if len(scale_text_counts) <= _MAX_SCALES:
+        if len(n_scans_by_scale_text) <= _MAX_SCALES:
             if scale_column_name in self.scale_names_by_column:
                 scale_column_name = (
                     f"{feature_name}_{find_covariate_kind(scale_column_name)}"
                 )
             self.scale_names_by_column[scale_column_name] = list(scan_scale_names)
-        counts_text = named_counts_text(scale_text_counts.most_common(), max_items=5)
+        counts_text = named_counts_text(
+            n_scans_by_scale_text.most_common(), max_items=5
+        )
         message = (
-            f"{feature_name}: {origin_text} has {len(scale_text_counts)} different "
+            f"{feature_name}: {origin_text} has {len(n_scans_by_scale_text)} different "
             f"values ({counts_text}). The scale of {feature_name} may differ between "
             "these values. The audit of leakage compares the scans with different "
             "values"
@@ -1047,7 +1052,7 @@ class FeatureSources:
 
     def _check_tracers(
         self,
-        measure_properties: MeasureProperties,
+        measure_record: MeasureRecord,
         table_contents: TableContents,
         row_indices: Sequence[int],
         is_tracer_unnamed: bool,
@@ -1057,18 +1062,18 @@ class FeatureSources:
         If no column of regions names its tracer (`is_tracer_unnamed`), neither the
         table's name nor the names of its other columns may name another.
         """
-        feature_name = measure_properties.name
+        feature_name = measure_record.name
         if feature_name not in (*PET_FEATURES, "suvr"):
             return
         for tracer_column_name in find_tracer_column_names(table_contents.text_table):
-            cell_counts = Counter(
+            n_rows_by_cell = Counter(
                 table_contents.text_table[tracer_column_name]
                 .iloc[list(row_indices)]
                 .dropna()
             )
             feature_names_by_cell = {
                 cell_text: {tracer.feature for tracer in find_tracers(cell_text)}
-                for cell_text in cell_counts
+                for cell_text in n_rows_by_cell
             }
             tracer_feature_names = sorted(set().union(*feature_names_by_cell.values()))
             has_other_tracer = any(
@@ -1078,7 +1083,9 @@ class FeatureSources:
             if (has_other_tracer and feature_name != "suvr") or len(
                 tracer_feature_names
             ) > 1:
-                counts_text = named_counts_text(cell_counts.most_common(), max_items=20)
+                counts_text = named_counts_text(
+                    n_rows_by_cell.most_common(), max_items=20
+                )
                 raise CohortError(
                     f"{feature_name}: the column {tracer_column_name!r} of "
                     f"{table_contents.name_and_sheet} contains several tracers "
@@ -1118,7 +1125,7 @@ class FeatureSources:
             )
 
     def _choose_column_by_region(
-        self, measure_properties: MeasureProperties
+        self, measure_record: MeasureRecord
     ) -> dict[int, _RegionColumn]:
         """Return the column of every region (position in the atlas) of a feature.
 
@@ -1126,9 +1133,9 @@ class FeatureSources:
         table that names regions of the atlas alone before one that names more. Raises a
         CohortError if two tables are left.
         """
-        cortex_measure_names = (*map(str.lower, measure_properties.header_measures), "")
+        cortex_measure_names = (*map(str.lower, measure_record.header_measures), "")
         subcortex_measure_names: tuple[str, ...] = cortex_measure_names
-        if measure_properties.is_on_surface:
+        if measure_record.is_on_surface:
             has_volumes = self.subcortex == "volume"
             subcortex_measure_names = ("volume", "") if has_volumes else ()
         rank_column_pairs_by_region: dict[
@@ -1136,7 +1143,7 @@ class FeatureSources:
         ] = {}
         for table_contents in self.table_contents_list:
             has_file_name_measure = _is_measure_in_file_name(
-                table_contents.name_and_sheet, measure_properties.name
+                table_contents.name_and_sheet, measure_record.name
             )
             for (
                 header_measure,
@@ -1159,7 +1166,7 @@ class FeatureSources:
                 rank_column_pairs_by_region.setdefault(atlas_region_index, []).append(
                     (column_rank, region_column)
                 )
-        region_column_by_index: dict[int, _RegionColumn] = {}
+        column_by_region_index: dict[int, _RegionColumn] = {}
         for atlas_region_index, rank_column_pairs in sorted(
             rank_column_pairs_by_region.items()
         ):
@@ -1171,23 +1178,28 @@ class FeatureSources:
             ]
             if len(best_columns) > 1:
                 paths_text = join_with_commas(
-                    region_column.contents.path_and_sheet
+                    region_column.table_contents.path_and_sheet
                     for region_column in best_columns
                 )
                 # --features-table cannot choose among the sheets of one file.
                 is_one_file = (
-                    len({region_column.contents.path for region_column in best_columns})
+                    len(
+                        {
+                            region_column.table_contents.path
+                            for region_column in best_columns
+                        }
+                    )
                     == 1
                 )
                 advice_text = f"Choose one with {option_text('features_table')}"
                 if is_one_file:
                     advice_text = "Keep only one of them in this file"
                 raise CohortError(
-                    f"{measure_properties.name}: several tables contain the same "
+                    f"{measure_record.name}: several tables contain the same "
                     f"regions: {paths_text}. {advice_text}"
                 )
-            region_column_by_index[atlas_region_index] = best_columns[0]
-        return region_column_by_index
+            column_by_region_index[atlas_region_index] = best_columns[0]
+        return column_by_region_index
 
     def _check_same_people(self, table_contents: TableContents) -> None:
         """Raise if a table gives ids of the table of people to other people.
@@ -1225,9 +1237,9 @@ class FeatureSources:
 
     def _read_table_sources(
         self,
-        region_column_by_index: dict[int, _RegionColumn],
+        column_by_region_index: dict[int, _RegionColumn],
         scans: Sequence[Scan],
-        measure_properties: MeasureProperties,
+        measure_record: MeasureRecord,
     ) -> tuple[list[Source], list[Finding | str]]:
         """Return the values of every scan in tables with a row per scan, and notes.
 
@@ -1235,15 +1247,15 @@ class FeatureSources:
         """
         used_contents_list = [
             *{
-                id(region_column.contents): region_column.contents
-                for region_column in region_column_by_index.values()
+                id(region_column.table_contents): region_column.table_contents
+                for region_column in column_by_region_index.values()
             }.values()
         ]
         table_names_text = ", ".join(
             used_contents.name_and_sheet for used_contents in used_contents_list
         )
         reading_notes: list[Finding | str] = [
-            f"{measure_properties.name} was read from {table_names_text}"
+            f"{measure_record.name} was read from {table_names_text}"
         ]
         feature_values = np.full((len(scans), len(self.atlas)), np.nan)
         fault_by_scan_index = dict[int, Finding]()
@@ -1264,26 +1276,26 @@ class FeatureSources:
             ]
             header_measures = {
                 region_column.header_measure
-                for region_column in region_column_by_index.values()
-                if region_column.contents is used_contents
+                for region_column in column_by_region_index.values()
+                if region_column.table_contents is used_contents
             }
             is_tracer_unnamed = not header_measures.isdisjoint(
-                _get_unspecific_header_measures(measure_properties)
+                _get_unspecific_header_measures(measure_record)
             )
             self._check_tracers(
-                measure_properties,
+                measure_record,
                 used_contents,
                 matched_row_indices,
                 is_tracer_unnamed,
             )
             reading_notes += self._collect_table_scale_findings(
-                measure_properties, used_contents, first_row_indices
+                measure_record, used_contents, first_row_indices
             )
             filled_row_indices = [
                 first_row_index or 0 for first_row_index in first_row_indices
             ]
-            for atlas_region_index, region_column in region_column_by_index.items():
-                if region_column.contents is used_contents:
+            for atlas_region_index, region_column in column_by_region_index.items():
+                if region_column.table_contents is used_contents:
                     feature_values[:, atlas_region_index] = (
                         used_contents.values_by_measure_region[
                             region_column.header_measure, atlas_region_index
@@ -1298,36 +1310,36 @@ class FeatureSources:
             )
         unmeasured_region_names = [
             self.atlas.names[i]
-            for i in region_column_by_index
+            for i in column_by_region_index
             if np.isnan(feature_values[:, i]).all()
         ]
         if unmeasured_region_names:
             region_names_text = join_with_commas(unmeasured_region_names, 5)
             reading_notes.append(
-                f"{measure_properties.name} was not measured in any scan in these "
+                f"{measure_record.name} was not measured in any scan in these "
                 f"regions: {region_names_text}"
             )
         _check_one_kind_of_run(used_contents_list, table_names_text)
-        self._check_regions(region_column_by_index, used_contents_list)
+        self._check_regions(column_by_region_index, used_contents_list)
         for used_contents in used_contents_list:
             if any(
-                region_column.contents is used_contents
+                region_column.table_contents is used_contents
                 and region_column.header_measure
-                in _get_unspecific_header_measures(measure_properties)
+                in _get_unspecific_header_measures(measure_record)
                 and (
                     self.atlas.cortex[atlas_region_index]
-                    or not measure_properties.is_on_surface
+                    or not measure_record.is_on_surface
                 )
-                for atlas_region_index, region_column in region_column_by_index.items()
+                for atlas_region_index, region_column in column_by_region_index.items()
             ):
                 self._refuse_other_measure(
-                    measure_properties.name, used_contents, used_contents_list
+                    measure_record.name, used_contents, used_contents_list
                 )
         reading_notes += self._check_unnamed_columns(
-            region_column_by_index, measure_properties, feature_values, table_names_text
+            column_by_region_index, measure_record, feature_values, table_names_text
         )
         reading_notes += self._make_unused_subcortex_notes(
-            region_column_by_index, measure_properties, used_contents_list
+            column_by_region_index, measure_record, used_contents_list
         )
         scan_sources: list[Source] = [
             fault_by_scan_index.get(i, scan_values)
@@ -1430,7 +1442,7 @@ class FeatureSources:
 
     def _collect_table_scale_findings(
         self,
-        measure_properties: MeasureProperties,
+        measure_record: MeasureRecord,
         table_contents: TableContents,
         scan_row_indices: Sequence[int | None],
     ) -> list[Finding]:
@@ -1453,7 +1465,7 @@ class FeatureSources:
                 f"the column {scale_column_name!r} of {table_contents.name_and_sheet}"
             )
             scale_findings += self._collect_scale_column_findings(
-                measure_properties.name,
+                measure_record.name,
                 scale_column_name,
                 scan_scale_names,
                 origin_text,
@@ -1516,7 +1528,7 @@ class FeatureSources:
 
     def _check_regions(
         self,
-        region_column_by_index: dict[int, _RegionColumn],
+        column_by_region_index: dict[int, _RegionColumn],
         used_contents_list: Sequence[TableContents],
     ) -> None:
         """Raise if tables have only a part of the cortex, or of the subcortex."""
@@ -1529,7 +1541,7 @@ class FeatureSources:
             for unmatched_region_name in used_contents.unmatched_region_names
         ]
         unknown_names_text = unknown_names_sentence(unmatched_region_names, self.atlas)
-        region_indices = np.array(list(region_column_by_index))
+        region_indices = np.array(list(column_by_region_index))
         try:
             check_structures_complete(region_indices, self.atlas, paths_text)
             if unknown_names_text and not self.atlas.cortex[region_indices].any():
@@ -1593,7 +1605,7 @@ class FeatureSources:
                 and _is_measure_in_file_name(table_path.name, measure_name)
             ]
         if file_names_with_measure:
-            unread_text = "".join(
+            unread_tables_text = "".join(
                 f"; not used: {error}"
                 for error in self.skipped_table_errors
                 if Path(error.path or "").name in file_names_with_measure
@@ -1609,13 +1621,13 @@ class FeatureSources:
                 f"{join_with_commas(dict.fromkeys(file_names_with_measure))} contains "
                 f"{measure_name}. If the values of {table_contents.name_and_sheet} are "
                 f"{measure_name}, write {measure_name} into the name of this file or "
-                f"of its columns{unread_text}"
+                f"of its columns{unread_tables_text}"
             )
 
     def _check_unnamed_columns(
         self,
-        region_column_by_index: dict[int, _RegionColumn],
-        measure_properties: MeasureProperties,
+        column_by_region_index: dict[int, _RegionColumn],
+        measure_record: MeasureRecord,
         scan_region_values: np.ndarray,
         table_names_text: str,
     ) -> list[Finding]:
@@ -1624,30 +1636,30 @@ class FeatureSources:
         Raises a CohortError unless the user named the feature and the values are
         plausible for it.
         """
-        measure_name = measure_properties.name
+        measure_name = measure_record.name
         unnamed_region_indices = [
             atlas_region_index
-            for atlas_region_index, region_column in region_column_by_index.items()
+            for atlas_region_index, region_column in column_by_region_index.items()
             if self.atlas.cortex[atlas_region_index]
             and region_column.header_measure
-            in _get_unspecific_header_measures(measure_properties)
+            in _get_unspecific_header_measures(measure_record)
         ]
         if not unnamed_region_indices:
             return []
         median_value = np.nanmedian(scan_region_values[:, unnamed_region_indices])
-        lowest_plausible_value, highest_plausible_value = (
-            measure_properties.plausible_range
-        )
+        lowest_plausible_value, highest_plausible_value = measure_record.plausible_range
         is_plausible = lowest_plausible_value <= median_value <= highest_plausible_value
         kind_word = (
             "tracer"
-            if region_column_by_index[unnamed_region_indices[0]].header_measure
+            if column_by_region_index[unnamed_region_indices[0]].header_measure
             else "measure"
         )
         if self.has_named_features and is_plausible:
             if all(
                 _is_measure_in_file_name(
-                    region_column_by_index[atlas_region_index].contents.name_and_sheet,
+                    column_by_region_index[
+                        atlas_region_index
+                    ].table_contents.name_and_sheet,
                     measure_name,
                 )
                 for atlas_region_index in unnamed_region_indices
@@ -1663,9 +1675,7 @@ class FeatureSources:
             f"median is {median_value:.3g}"
         )
         plausible_range_by_measure = {
-            other_measure_name: get_measure_properties(
-                other_measure_name
-            ).plausible_range
+            other_measure_name: get_measure_record(other_measure_name).plausible_range
             for other_measure_name in KNOWN_MEASURES
             if other_measure_name != measure_name
         }
@@ -1701,8 +1711,8 @@ class FeatureSources:
 
     def _make_unused_subcortex_notes(
         self,
-        region_column_by_index: dict[int, _RegionColumn],
-        measure_properties: MeasureProperties,
+        column_by_region_index: dict[int, _RegionColumn],
+        measure_record: MeasureRecord,
         table_contents_list: Sequence[TableContents],
     ) -> list[Finding]:
         """Return a note on subcortical columns that a measure of the surface leaves."""
@@ -1715,9 +1725,9 @@ class FeatureSources:
             ) in table_contents.values_by_measure_region
             if header_measure != "other"
             and not self.atlas.cortex[atlas_region_index]
-            and atlas_region_index not in region_column_by_index
+            and atlas_region_index not in column_by_region_index
         }
-        if not measure_properties.is_on_surface or not unused_measure_region_pairs:
+        if not measure_record.is_on_surface or not unused_measure_region_pairs:
             return []
         n_regions = len(
             {
@@ -1726,7 +1736,7 @@ class FeatureSources:
             }
         )
         columns_text = count_text(n_regions, "subcortical column", "are")
-        note_text = f"{measure_properties.name}: {columns_text} left out"
+        note_text = f"{measure_record.name}: {columns_text} left out"
         volume_region_indices = {
             atlas_region_index
             for header_measure, atlas_region_index in unused_measure_region_pairs
@@ -1742,9 +1752,9 @@ class FeatureSources:
         return [Finding(note_text, LEFT_OUT)]
 
 
-def _get_unspecific_header_measures(measure_properties: MeasureProperties) -> set[str]:
+def _get_unspecific_header_measures(measure_record: MeasureRecord) -> set[str]:
     """Return the kind of values in column names without a measure: none, or a ratio."""
-    return {"", "suvr"} - {measure_properties.name}
+    return {"", "suvr"} - {measure_record.name}
 
 
 def _is_measure_in_file_name(file_name: str, measure_name: str) -> bool:
@@ -1771,12 +1781,12 @@ def _check_one_kind_of_run(
     table_contents_list: Sequence[TableContents], table_names_text: str
 ) -> None:
     """Raise if rows are of longitudinal and of cross-sectional FreeSurfer runs."""
-    run_base_flags = {
+    longitudinal_flag_set = {
         bool(scan_identity.template_name)
         for table_contents in table_contents_list
         for scan_identity in table_contents.scan_identities
     }
-    if len(run_base_flags) > 1:
+    if len(longitudinal_flag_set) > 1:
         raise CohortError(
             f"{table_names_text}: some rows come from longitudinal FreeSurfer runs "
             "('.long.'), and other rows come from cross-sectional runs. Rows of these "

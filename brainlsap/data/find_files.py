@@ -30,7 +30,7 @@ from brainlsap.data.id_columns import (
 )
 from brainlsap.data.measures import (
     find_tracers_of_file,
-    get_measure_properties,
+    get_measure_record,
     wrong_tracer_text,
 )
 from brainlsap.data.tables import (
@@ -152,7 +152,7 @@ class ScanRows(NamedTuple):
         The other columns, as text.
     id_column_name, session_column_name : str
         Heads of the columns that `scan_identities` are from.
-    missing_words : MissingWords
+    missing_words_by_column : MissingWords
         Those of :class:`.TableColumns`.
     """
 
@@ -160,7 +160,7 @@ class ScanRows(NamedTuple):
     text_table: pd.DataFrame
     id_column_name: str
     session_column_name: str | None
-    missing_words: MissingWords
+    missing_words_by_column: MissingWords
 
 
 def read_scan_rows(
@@ -205,7 +205,7 @@ def read_scan_rows(
         text_table,
         id_column_name,
         session_column_name,
-        cells_by_column.missing_words,
+        cells_by_column.missing_words_by_column,
     )
 
 
@@ -229,7 +229,7 @@ def _choose_id_column_name(
             "this line is the header, delete the #."
         )
     raise FileFormatError(
-        f"{id_choice.problem_text}. Columns that may contain participant IDs: "
+        f"{id_choice.no_choice_reason}. Columns that may contain participant IDs: "
         f"{candidates_text}. Name the ID column with {option_text('id_column')}, or "
         f"rename it to participant_id.{hint_text}",
         path=table_path,
@@ -242,7 +242,9 @@ def _pop_scan_identities(
     """Remove the column of ids, and return its names; raise where a row has none."""
     id_texts = cells_by_column.pop(id_column_name)
     scan_identities = [parse_scan_identity(id_text or "") for id_text in id_texts]
-    missing_word_by_row = cells_by_column.missing_words.get(id_column_name, {})
+    missing_word_by_row = cells_by_column.missing_words_by_column.get(
+        id_column_name, {}
+    )
     row_texts = [
         f"row {cells_by_column.line_numbers[row_index]} "
         f"({id_text or missing_word_by_row.get(row_index, 'empty')})"
@@ -361,15 +363,15 @@ class StudyFiles:
     files_by_visit : dict of (participant, visit) to list of Path
         The visit is empty for files outside `ses-*`. Files that only describe others
         are left out: `*_sessions.tsv`, `*_scans.tsv`, `*.json`. The list may be empty.
-    sessions : dict of participant to (dict of visit to name)
+    folder_sessions_by_person : dict of participant to (dict of visit to name)
         Visits that have a folder, or a connectome in one folder for all scans.
     subjects_by_person : dict of participant to (dict of visit to list)
         Name and folder of FreeSurfer subjects, without templates of longitudinal runs.
-    flat_connectomes : set of Path
+    flat_connectome_paths : set of Path
         Connectomes that lie in one folder for all scans.
     table_paths : list of Path
         Tables that lie in the folder of a data set itself.
-    subject_aliases : dict of str to str
+    study_name_by_subject : dict of str to str
         FreeSurfer subjects whose name is a participant's id and more, to this id.
     """
 
@@ -385,7 +387,7 @@ class StudyFiles:
             {"connectome": pattern} if isinstance(pattern, str) else pattern
         )
         self.folder = folder
-        self.patterns = dict(pattern_by_feature or {})
+        self.pattern_by_feature = dict(pattern_by_feature or {})
         scan_identities = [
             ScanIdentity(x) if isinstance(x, str) else x for x in people_names
         ]
@@ -399,15 +401,15 @@ class StudyFiles:
         added_folders = [self.resolve_path(folder_path) for folder_path in derivatives]
         self._check_folders([*added_folders, *filter(None, [self.subjects_dir])])
         self.files_by_visit: dict[tuple[str, str], list[Path]] = {}
-        self.sessions: dict[str, dict[str, str]] = {}
+        self.folder_sessions_by_person: dict[str, dict[str, str]] = {}
         self.subjects_by_person: dict[
             str, dict[str, list[tuple[ScanIdentity, Path]]]
         ] = {}
-        self.subject_aliases = dict[str, str]()
+        self.study_name_by_subject = dict[str, str]()
         self.table_paths: list[Path] = []
         all_found_files = self._walk_all_data_sets(self._list_data_sets(added_folders))
         identity_by_path = self._find_identity_by_flat_path()
-        self.flat_connectomes = set(identity_by_path)
+        self.flat_connectome_paths = set(identity_by_path)
         # of two spellings of a visit, that of the files counts
         file_identities = [
             found_files.scan_identity
@@ -419,12 +421,12 @@ class StudyFiles:
             *identity_by_path.values(),
             *file_identities,
         ]
-        self._visits = {
+        self._visit_by_lower_name = {
             scan_identity.key[1].lower(): scan_identity.key[1]
             for scan_identity in visit_identities
         }
-        self._visits.pop("", None)
-        self._joined_name = self._compile_joined_name_pattern()
+        self._visit_by_lower_name.pop("", None)
+        self._joined_name_regex = self._compile_joined_name_pattern()
         all_found_files += [
             _FoundFiles(identity_by_path[connectome_path], None, [connectome_path])
             for connectome_path in sorted(identity_by_path)
@@ -487,7 +489,7 @@ class StudyFiles:
 
     def _find_identity_by_flat_path(self) -> dict[Path, ScanIdentity]:
         """Return the connectomes in one folder for all scans, and the scan of each."""
-        connectome_pattern = self.patterns.get("connectome", "")
+        connectome_pattern = self.pattern_by_feature.get("connectome", "")
         path_templates = [connectome_pattern]
         if "{" not in connectome_pattern:
             path_templates = [
@@ -510,7 +512,9 @@ class StudyFiles:
 
         The visit is one of the study's, or differs from one only in its number.
         """
-        visit_patterns = {re.sub(r"\d+", r"\\d+", re.escape(x)) for x in self._visits}
+        visit_patterns = {
+            re.sub(r"\d+", r"\\d+", re.escape(x)) for x in self._visit_by_lower_name
+        }
         visit_pattern = "|".join(sorted(visit_patterns)) or "(?!)"
         participant_pattern = r"(.+)(?:[-_](?:ses-)?|(?<=\d)(?=[A-Za-z]))"
         return re.compile(f"{participant_pattern}({visit_pattern})", re.IGNORECASE)
@@ -524,7 +528,9 @@ class StudyFiles:
             file_paths
         )
         if session_id:
-            folder_by_visit = self.sessions.setdefault(participant_id, {})
+            folder_by_visit = self.folder_sessions_by_person.setdefault(
+                participant_id, {}
+            )
             folder_by_visit.setdefault(session_id, scan_identity.session or session_id)
 
     def _add_freesurfer_subject(
@@ -545,9 +551,9 @@ class StudyFiles:
                 if person_id in self._people:
                     participant_id = person_id
                     session_id = session_id or visit_id
-                    self.subject_aliases[scan_identity.participant] = self._people[
-                        participant_id
-                    ]
+                    self.study_name_by_subject[scan_identity.participant] = (
+                        self._people[participant_id]
+                    )
                     break
         run_pairs = self.subjects_by_person.setdefault(participant_id, {}).setdefault(
             session_id, []
@@ -558,13 +564,15 @@ class StudyFiles:
     def get_scan_key(self, scan_identity: ScanIdentity) -> tuple[str, str]:
         """Return participant and visit, also of a name that joins the two."""
         participant_id, session_id = scan_identity.key
-        joined_match = self._joined_name.fullmatch(participant_id)
+        joined_match = self._joined_name_regex.fullmatch(participant_id)
         if session_id or participant_id in self._people or not joined_match:
             return participant_id, session_id
         joined_participant_id, visit_text = joined_match.groups()
         if joined_participant_id not in self._people:
             return participant_id, ""
-        return joined_participant_id, self._visits.get(visit_text.lower(), visit_text)
+        return joined_participant_id, self._visit_by_lower_name.get(
+            visit_text.lower(), visit_text
+        )
 
     def _walk_data_set(self, data_set_path: Path) -> Iterator[_FoundFiles]:
         """Yield the FreeSurfer subjects and the files of participants in a data set.
@@ -680,7 +688,7 @@ class StudyFiles:
         if subject_folder is None or "base-tps" in (*folder_names, *file_names):
             return None
         file_name = "_".join(subject_folder.parts[len(data_set_path.parts) :])
-        subject_pattern = self.patterns.get("freesurfer", "*")
+        subject_pattern = self.pattern_by_feature.get("freesurfer", "*")
         is_excluding_pattern = subject_pattern[:1] == "!"
         if (
             fnmatchcase(file_name, subject_pattern.removeprefix("!"))
@@ -759,15 +767,17 @@ class StudyFiles:
         participant_id, session_id = scan_key
         scan_paths = set(self.files_by_visit.get(scan_key, ()))
         visitless_paths = self.files_by_visit.get((participant_id, ""), [])
-        if session_id and session_id not in self.sessions.get(participant_id, {}):
+        if session_id and session_id not in self.folder_sessions_by_person.get(
+            participant_id, {}
+        ):
             # the folder of a visit may be named without ses-
             scan_paths |= {
                 file_path
                 for file_path in visitless_paths
                 if session_id in file_path.parts[-4:-1]
             }
-        if session_id and is_only_scan and not scan_paths & self.flat_connectomes:
-            scan_paths |= self.flat_connectomes & set(visitless_paths)
+        if session_id and is_only_scan and not scan_paths & self.flat_connectome_paths:
+            scan_paths |= self.flat_connectome_paths & set(visitless_paths)
         return tuple(sorted(scan_paths))
 
     def find_connectome_source(self, scan: Scan, atlas: Atlas) -> Path | None:
@@ -775,9 +785,11 @@ class StudyFiles:
 
         Raises a CohortError where there is more than one.
         """
-        connectome_pattern = self.patterns.get("connectome", "")
+        connectome_pattern = self.pattern_by_feature.get("connectome", "")
         flat_paths = [
-            file_path for file_path in scan.paths if file_path in self.flat_connectomes
+            file_path
+            for file_path in scan.paths
+            if file_path in self.flat_connectome_paths
         ]
         if flat_paths or "{" in connectome_pattern:
             fitting_paths = _choose_paths_of_atlas(flat_paths, atlas)
@@ -805,7 +817,7 @@ class StudyFiles:
         The left one where each side has one. Raises a CohortError where there is more
         than one.
         """
-        feature_pattern = self.patterns.get(feature_name, "")
+        feature_pattern = self.pattern_by_feature.get(feature_name, "")
         # PETPrep writes a table of the reference region beside that of the regions
         region_paths = [
             file_path
@@ -826,7 +838,7 @@ class StudyFiles:
         ]
         return choose_file_path(
             region_paths,
-            get_measure_properties(feature_name).file_patterns,
+            get_measure_record(feature_name).file_patterns,
             feature_name,
             feature_pattern,
             atlas,
@@ -848,7 +860,7 @@ class StudyFiles:
     def unmatched_pattern_text(self, feature_name: str, scans: Sequence[Scan]) -> str:
         """Return the message that a pattern fits no file of any scan.
 
-        `feature_name` is a key of `patterns`.
+        `feature_name` is a key of `pattern_by_feature`.
         """
         file_names = list(
             dict.fromkeys(file_path.name for scan in scans for file_path in scan.paths)
@@ -863,7 +875,7 @@ class StudyFiles:
                 "'sc/{participant}.txt'"
             )
         return (
-            f"{feature_name}: the pattern {self.patterns[feature_name]!r} "
+            f"{feature_name}: the pattern {self.pattern_by_feature[feature_name]!r} "
             f"({option_text('pattern')}) fits no file of any of {len(scans)} scans; "
             f"{file_names_text}"
         )

@@ -162,11 +162,11 @@ def make_left_out_notes(left_out_scans: Iterable[LeftOutScan]) -> list[Finding]:
     return findings
 
 
-def find_fault_by_name(findings: Iterable[Finding]) -> dict[str, Finding]:
+def find_fault_by_scan_or_person(findings: Iterable[Finding]) -> dict[str, Finding]:
     """Return the first fault of every scan or person that has one, by name."""
-    fault_by_name: dict[str, Finding] = {}
+    fault_by_scan_or_person: dict[str, Finding] = {}
     for finding in findings:
         faulty_name = finding.scan or finding.participant
         if finding.severity == FAULT and faulty_name:
-            fault_by_name.setdefault(faulty_name, finding)
-    return fault_by_name
+            fault_by_scan_or_person.setdefault(faulty_name, finding)
+    return fault_by_scan_or_person

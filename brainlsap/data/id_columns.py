@@ -87,12 +87,12 @@ _MAX_NUMBER_COLUMNS = 3
 class IdChoice(NamedTuple):
     """The column that names people or scans, or why none was chosen.
 
-    column_name : None if none was chosen; problem_text : then a sentence;
+    column_name : None if none was chosen; no_choice_reason : then a sentence;
     candidate_names : names of columns that may be meant.
     """
 
     column_name: str | None
-    problem_text: str = ""
+    no_choice_reason: str = ""
     candidate_names: tuple[str, ...] = ()
 
 
@@ -194,7 +194,7 @@ def choose_id_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     --------
     >>> choose_id_column({"": ["0", "1"], "eid": ["1000017", "1000005"]}).column_name
     'eid'
-    >>> choose_id_column({"": ["0", "1"], "age": ["70", "71"]}).problem_text
+    >>> choose_id_column({"": ["0", "1"], "age": ["70", "71"]}).no_choice_reason
     'the first column has no name, and its cells only number the rows'
     """
     first_column_name = next(iter(cells_by_column), "")
@@ -206,7 +206,7 @@ def choose_id_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
         for column_name, column_cells in cells_by_column.items()
         if not are_dates(column_cells)
     }
-    if person_choice.column_name is not None or person_choice.problem_text:
+    if person_choice.column_name is not None or person_choice.no_choice_reason:
         return person_choice
     name_by_letters = {
         get_name_letters(column_name): column_name for column_name in cells_by_column
@@ -224,7 +224,7 @@ def _choose_scan_column(
     cells_by_column: Mapping[str, Cells], scan_column_names: Sequence[str]
 ) -> IdChoice:
     """Choose among the columns whose names are of scans."""
-    possible_id_columns = _find_possible_column_names(cells_by_column)
+    possible_column_names = _find_possible_column_names(cells_by_column)
     repeating_column_names = [
         column_name
         for column_name in scan_column_names
@@ -238,10 +238,10 @@ def _choose_scan_column(
     column_name = (repeating_column_names or text_column_names or scan_column_names)[0]
     rival_column_names = _find_group_column_names(cells_by_column)
     if are_consecutive_numbers(cells_by_column[column_name]):
-        rival_column_names += possible_id_columns
+        rival_column_names += possible_column_names
     elif not repeating_column_names:
         rival_column_names += _find_coarser_column_names(
-            cells_by_column, column_name, possible_id_columns
+            cells_by_column, column_name, possible_column_names
         )
     return _choose_column_without_rivals(column_name, rival_column_names)
 
@@ -252,22 +252,22 @@ def _choose_saved_index(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     Its cells must be text, or numbers as ids are; a column that counts rows names
     nobody.
     """
-    possible_id_columns = _find_possible_column_names(cells_by_column)
+    possible_column_names = _find_possible_column_names(cells_by_column)
     number_column_names = [
         column_name
         for column_name in _find_number_column_names(cells_by_column)
-        if column_name not in possible_id_columns
+        if column_name not in possible_column_names
     ]
     group_column_names = _find_group_column_names(cells_by_column)
     for column_name in _find_index_column_names(cells_by_column)[:1]:
         are_only_numbers = are_row_numbers(cells_by_column[column_name])
         if are_only_numbers:
-            rival_column_names = [*group_column_names, *possible_id_columns]
+            rival_column_names = [*group_column_names, *possible_column_names]
         else:
             rival_column_names = [
                 *group_column_names,
                 *_find_coarser_column_names(
-                    cells_by_column, column_name, possible_id_columns
+                    cells_by_column, column_name, possible_column_names
                 ),
             ]
         if are_only_numbers and (
@@ -283,13 +283,13 @@ def _choose_saved_index(cells_by_column: Mapping[str, Cells]) -> IdChoice:
             )
         if rival_column_names or not column_name or not are_only_numbers:
             return _choose_column_without_rivals(column_name, rival_column_names)
-    problem_text = "no column was recognised as the column of participant IDs"
+    no_choice_reason = "no column was recognised as the column of participant IDs"
     candidate_names = (
         *group_column_names,
-        *possible_id_columns,
+        *possible_column_names,
         *number_column_names,
     )
-    return IdChoice(None, problem_text, candidate_names)
+    return IdChoice(None, no_choice_reason, candidate_names)
 
 
 def _choose_column_without_rivals(
@@ -298,11 +298,11 @@ def _choose_column_without_rivals(
     """Choose a column unless others could name people, too."""
     if not rival_column_names:
         return IdChoice(column_name)
-    problem_text = (
+    no_choice_reason = (
         f"{column_name!r} and {join_with_commas(map(repr, rival_column_names), 5)} "
         "could all contain participant IDs"
     )
-    return IdChoice(None, problem_text, (column_name, *rival_column_names))
+    return IdChoice(None, no_choice_reason, (column_name, *rival_column_names))
 
 
 def _find_possible_column_names(cells_by_column: Mapping[str, Cells]) -> list[str]:
@@ -389,10 +389,10 @@ def choose_person_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
         else:
             rival_column_names.append(candidate_name)
     if are_consecutive_numbers(cells_by_column[column_name]):
-        possible_id_columns = _find_possible_column_names(cells_by_column)
+        possible_column_names = _find_possible_column_names(cells_by_column)
         rival_column_names += [
             rival_column_name
-            for rival_column_name in possible_id_columns
+            for rival_column_name in possible_column_names
             if are_repeated_ids(cells_by_column[rival_column_name])
         ]
         rival_column_names += [
@@ -520,30 +520,32 @@ def are_repeated_ids(column_cells: Cells) -> bool:
     They are text with digits; or whole numbers that are long or repeat regularly.
     """
     known_cells = [known_cell for known_cell in column_cells if known_cell]
-    cell_counts = Counter(known_cells)
-    n_values = len(cell_counts)
+    n_rows_by_cell = Counter(known_cells)
+    n_values = len(n_rows_by_cell)
     n_table_rows = len(column_cells)
-    max_count = max(cell_counts.values(), default=0)
-    median_count = sorted(cell_counts.values())[n_values // 2] if cell_counts else 0
+    max_count = max(n_rows_by_cell.values(), default=0)
+    median_count = (
+        sorted(n_rows_by_cell.values())[n_values // 2] if n_rows_by_cell else 0
+    )
     # Sizes of groups differ more than numbers of visits.
     has_small_counts = 2 <= max_count <= min(_MAX_SCANS, max(5, 3 * median_count))
     if len(known_cells) < n_table_rows or not has_small_counts or n_values < 3:
         return False
-    if not all(_WHOLE_NUMBER.fullmatch(cell_text) for cell_text in cell_counts):
+    if not all(_WHOLE_NUMBER.fullmatch(cell_text) for cell_text in n_rows_by_cell):
         n_texts_with_digit = sum(
-            any(map(str.isdigit, cell_text)) for cell_text in cell_counts
+            any(map(str.isdigit, cell_text)) for cell_text in n_rows_by_cell
         )
         return n_values * 6 >= n_table_rows and n_texts_with_digit >= 0.8 * n_values
-    mode_count, n_values_with_mode_count = Counter(cell_counts.values()).most_common(1)[
-        0
-    ]
+    mode_count, n_values_with_mode_count = Counter(n_rows_by_cell.values()).most_common(
+        1
+    )[0]
     has_regular_counts = (
         n_values >= 5 and mode_count > 1 and n_values_with_mode_count >= 0.8 * n_values
     )
     has_long_texts = (
-        min(len(cell_text.removesuffix(".0")) for cell_text in cell_counts) >= 4
+        min(len(cell_text.removesuffix(".0")) for cell_text in n_rows_by_cell) >= 4
     )
-    n_repeated_values = sum(value_count > 1 for value_count in cell_counts.values())
+    n_repeated_values = sum(value_count > 1 for value_count in n_rows_by_cell.values())
     return has_regular_counts or (
         has_long_texts and n_repeated_values >= 0.6 * n_values
     )
@@ -629,22 +631,22 @@ def exchanged_ids_text(
             person_ids_by_cell.setdefault(cell_text or "", set()).add(participant_id)
         other_cells = other_cells_by_column[other_column_name]
         person_cell_pairs = zip(other_participant_ids, other_cells, strict=True)
-        shared_pairs = [
+        shared_cell_person_pairs = [
             (cell_text, participant_id)
             for participant_id, cell_text in person_cell_pairs
             if cell_text and cell_text in person_ids_by_cell
         ]
         conflicting_pairs = [
             cell_person_pair
-            for cell_person_pair in shared_pairs
+            for cell_person_pair in shared_cell_person_pairs
             if cell_person_pair[1] not in person_ids_by_cell[cell_person_pair[0]]
         ]
         n_filled_cells = sum(cell_text is not None for cell_text in other_cells)
         is_id_column = n_id_columns > 0 or is_person_column
         # Columns of a measure may have a few values in common.
-        shares_most_cells = 5 * len(shared_pairs) >= 4 * n_filled_cells
+        shares_most_cells = 5 * len(shared_cell_person_pairs) >= 4 * n_filled_cells
         shares_most_cells = shares_most_cells and 5 * len(conflicting_pairs) >= len(
-            shared_pairs
+            shared_cell_person_pairs
         )
         if conflicting_pairs and (is_id_column or shares_most_cells):
             cell_text, participant_id = conflicting_pairs[0]

@@ -26,7 +26,7 @@ from brainlsap.data.connectomes import (
     is_matrix_file,
     read_connectome,
 )
-from brainlsap.data.excluded_ids import read_excluded_ids
+from brainlsap.data.excluded_ids import read_place_by_excluded_id
 from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
 from brainlsap.data.find_files import (
     CONNECTOME_PATTERNS,
@@ -39,7 +39,7 @@ from brainlsap.data.find_files import (
 )
 from brainlsap.data.flow import (
     NO_IMAGE,
-    find_fault_by_name,
+    find_fault_by_scan_or_person,
     format_leave_out_advice,
     left_out_table,
     make_left_out_notes,
@@ -53,7 +53,7 @@ from brainlsap.data.measures import (
     KNOWN_MEASURES,
     SUBCORTEX,
     fill_subcortex_with_notes,
-    get_measure_properties,
+    get_measure_record,
 )
 from brainlsap.data.order_check import OrderCheck, UnknownOrderError
 from brainlsap.data.participants import (
@@ -110,10 +110,12 @@ class RefusedStudyError(CohortError):
         fault_findings = [finding for finding in findings if finding.severity == FAULT]
         fault_texts = list_grouped_finding_texts(fault_findings, folder)
         faults_text = count_text(len(fault_texts), "fault")
-        error = cls(f"{folder} cannot be loaded because of {faults_text}", fault_texts)
-        error.count_texts = [*count_texts]
-        error.findings = tuple(findings)
-        return error
+        refused_study_error = cls(
+            f"{folder} cannot be loaded because of {faults_text}", fault_texts
+        )
+        refused_study_error.count_texts = [*count_texts]
+        refused_study_error.findings = tuple(findings)
+        return refused_study_error
 
     def with_findings(
         self, folder: str | Path, findings: Sequence[Finding]
@@ -279,13 +281,13 @@ def read_folder(
 
     `copied_label_name` is as of :func:`open_scans_and_sources`.
     """
-    skipped_fault_by_name = dict[str, Finding]()
+    skipped_fault_by_scan_or_person = dict[str, Finding]()
     while True:
         try:
             return _read_without_faulty(
                 folder,
                 reading_options,
-                skipped_fault_by_name,
+                skipped_fault_by_scan_or_person,
                 copied_label_name=copied_label_name,
                 verbose=verbose,
             )
@@ -293,16 +295,21 @@ def read_folder(
             if not reading_options.skip_faulty:
                 raise
             # Read again: what many scans are compared in may change without these.
-            new_fault_by_name = find_fault_by_name(error.findings)
-            if new_fault_by_name.keys() <= skipped_fault_by_name.keys():
+            new_fault_by_scan_or_person = find_fault_by_scan_or_person(error.findings)
+            if (
+                new_fault_by_scan_or_person.keys()
+                <= skipped_fault_by_scan_or_person.keys()
+            ):
                 raise
-            skipped_fault_by_name = new_fault_by_name | skipped_fault_by_name
+            skipped_fault_by_scan_or_person = (
+                new_fault_by_scan_or_person | skipped_fault_by_scan_or_person
+            )
 
 
 def _read_without_faulty(
     folder: str | Path,
     reading_options: ReadingOptions,
-    skipped_fault_by_name: Mapping[str, Finding],
+    skipped_fault_by_scan_or_person: Mapping[str, Finding],
     *,
     copied_label_name: str | None,
     verbose: bool,
@@ -335,7 +342,7 @@ def _read_without_faulty(
     scan_list, feature_sources = open_scans_and_sources(
         folder,
         reading_options.change(atlas=atlas),
-        skipped_fault_by_name,
+        skipped_fault_by_scan_or_person,
         copied_label_name=copied_label_name,
     )
     feature_sources.has_named_features = reading_options.feature is not None
@@ -503,13 +510,13 @@ def _make_refused_study_error(
 def open_scans_and_sources(
     folder: str | Path,
     reading_options: ReadingOptions,
-    skipped_fault_by_name: Mapping[str, Finding] | None = None,
+    skipped_fault_by_scan_or_person: Mapping[str, Finding] | None = None,
     *,
     copied_label_name: str | None = None,
 ) -> tuple[ScanList, FeatureSources]:
     """List the scans of a study, their files, and what features can be read from.
 
-    Scans and people with a fault in `skipped_fault_by_name` are left out.
+    Scans and people with a fault in `skipped_fault_by_scan_or_person` are left out.
     `copied_label_name` is a column by which the table of people is found if the scans
     need no label; no table need have it.
     """
@@ -579,8 +586,8 @@ def open_scans_and_sources(
         people_contents.name_and_sheet,
         reading_options.classes,
         reading_options.scans,
-        read_excluded_ids(reading_options.exclude),
-        skipped_fault_by_name,
+        read_place_by_excluded_id(reading_options.exclude),
+        skipped_fault_by_scan_or_person,
     )
     listed_person_ids = {*scan_list.table["participant"]}
     scan_list.fault_findings[:0] = [
@@ -590,7 +597,7 @@ def open_scans_and_sources(
         or fault_finding.participant in listed_person_ids
     ]
     if people_paths and (
-        people_contents.sheet or people_contents.path != people_paths[0]
+        people_contents.sheet_name or people_contents.path != people_paths[0]
     ):
         scan_list.note_findings.insert(
             0, Finding(f"participants were read from {people_contents.name_and_sheet}")
@@ -605,8 +612,8 @@ def open_scans_and_sources(
             or sheet_contents.has_label_column(label_name)
         )
     ]
-    if feature_sources.study_files.subject_aliases:
-        study_name_by_subject = feature_sources.study_files.subject_aliases
+    if feature_sources.study_files.study_name_by_subject:
+        study_name_by_subject = feature_sources.study_files.study_name_by_subject
         alias_texts = [
             f"{study_name} ({subject_name})"
             for subject_name, study_name in study_name_by_subject.items()
@@ -984,7 +991,7 @@ def _make_no_connectome_fault(
     study_files: StudyFiles, scans: Sequence[Scan], expected_connectome_text: str
 ) -> Finding:
     """Return the fault that no scan has a connectome."""
-    if study_files.patterns.get("connectome"):
+    if study_files.pattern_by_feature.get("connectome"):
         message = study_files.unmatched_pattern_text("connectome", scans)
         return Finding(message, FAULT, kind=NO_IMAGE)
     scan_names_text = join_with_commas((scan.name for scan in scans), 3)
@@ -992,9 +999,9 @@ def _make_no_connectome_fault(
         f"no connectome: none of {len(scans)} scans has {expected_connectome_text}; "
         f"the scans are named {scan_names_text}"
     )
-    scans_by_pattern = count_scans_by_path_pattern(study_files.folder, scans)
-    if scans_by_pattern:
-        path_pattern, n_scans = max(scans_by_pattern.items(), key=lambda x: x[1])
+    n_scans_by_pattern = count_scans_by_path_pattern(study_files.folder, scans)
+    if n_scans_by_pattern:
+        path_pattern, n_scans = max(n_scans_by_pattern.items(), key=lambda x: x[1])
         advice = (
             "If the files of the connectomes have other names, give the form of these "
             f"names with {option_text('pattern')}. For example, "
@@ -1059,7 +1066,7 @@ def _find_lost_zeros_fault(
     )
     # The user's own pattern need not be repeated.
     pattern_advice = f". Then use {option_text('pattern', path_pattern)}"
-    if study_files.patterns.get("connectome"):
+    if study_files.pattern_by_feature.get("connectome"):
         pattern_advice = ""
     path_text = file_path.relative_to(study_files.folder).as_posix()
     return Finding(
@@ -1079,8 +1086,8 @@ def list_path_words(path_text: str) -> list[str]:
     `-` may be part of an id, or separate it from a key (`sub-001`).
     """
     path_stem = path_text.rpartition(".")[0] or path_text
-    words = [*re.split(r"[/_.\s]", path_stem), *re.split(r"[\W_]", path_stem)]
-    return [*dict.fromkeys(filter(None, words))]
+    path_words = [*re.split(r"[/_.\s]", path_stem), *re.split(r"[\W_]", path_stem)]
+    return [*dict.fromkeys(filter(None, path_words))]
 
 
 def _make_participant_path_pattern(path_text: str, word: str) -> str:
@@ -1095,12 +1102,12 @@ def _expected_connectome_text(
     """Return the file, or the id, that would be the connectome of a scan."""
     if connectome_stack is not None:
         return f"its ID in {connectome_stack.path.name}"
-    if study_files.flat_connectomes:
+    if study_files.flat_connectome_paths:
         return (
             "a file with the name of the scan in the folder of "
-            f"{min(study_files.flat_connectomes)}"
+            f"{min(study_files.flat_connectome_paths)}"
         )
-    pattern_text = study_files.patterns.get("connectome") or " or ".join(
+    pattern_text = study_files.pattern_by_feature.get("connectome") or " or ".join(
         CONNECTOME_PATTERNS
     )
     return f"a file {pattern_text} in the folder of the scan"
@@ -1159,19 +1166,19 @@ def _read_feature_array(
         return X
     for feature_index, feature_name in enumerate(feature_names):
         feature_values = X[..., feature_index]
-        measure_properties = get_measure_properties(feature_name)
+        measure_record = get_measure_record(feature_name)
         n_scans_read = 0
         try:
-            scan_sources, location_notes = _locate_sources_and_notes(
+            scan_sources, feature_source_notes = _locate_sources_and_notes(
                 feature_name, feature_sources, W, scan_list
             )
         except BrainlsapError as error:
             scan_list.add_fault(error)
             continue
         scan_list.add_notes(
-            location_note
-            for location_note in make_findings(location_notes)
-            if location_note not in scan_list.note_findings
+            feature_source_finding
+            for feature_source_finding in make_findings(feature_source_notes)
+            if feature_source_finding not in scan_list.note_findings
         )
         feature_sources.add_scale_columns(scan_list.table)
         scans_with_progress = tqdm(
@@ -1195,7 +1202,7 @@ def _read_feature_array(
                     )
                 else:
                     feature_values[scan_index], scan_notes = fill_subcortex_with_notes(
-                        scan_source, measure_properties, atlas, subcortex_policy
+                        scan_source, measure_record, atlas, subcortex_policy
                     )
             except BrainlsapError as error:
                 scan_list.add_fault(error, scan)
@@ -1258,9 +1265,9 @@ def list_people_count_texts(
     scan_table: pd.DataFrame, label_name: str, classes: Sequence[str]
 ) -> list[str]:
     """Count people, scans, classes and covariates."""
-    label_counts = Counter(scan_table["label"].dropna().tolist())
+    n_scans_by_label = Counter(scan_table["label"].dropna().tolist())
     class_counts_text = named_counts_text(
-        (class_name, label_counts[class_name]) for class_name in classes
+        (class_name, n_scans_by_label[class_name]) for class_name in classes
     )
     count_texts = [
         f"{count_text(scan_table['participant'].nunique(), 'person')}, "

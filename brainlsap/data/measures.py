@@ -433,7 +433,7 @@ def find_measure_names_of_file(file_name: str) -> frozenset[str]:
     )
 
 
-class MeasureProperties(NamedTuple):
+class MeasureRecord(NamedTuple):
     """Properties of a measure with a known name; other names are plain columns."""
 
     name: str
@@ -479,7 +479,7 @@ class MeasureProperties(NamedTuple):
         return f"{tracer_text}{self.file_patterns[-2]} or {self.file_patterns[-1]}"
 
 
-def _make_pet_measure_properties(measure_name: str) -> MeasureProperties:
+def _make_pet_measure_record(measure_name: str) -> MeasureRecord:
     """Return a measure of PET in ratios; "suvr" is that of an unknown tracer.
 
     Files that name a tracer precede those that name the measure. Several files that
@@ -499,7 +499,7 @@ def _make_pet_measure_properties(measure_name: str) -> MeasureProperties:
         for name_words in word_groups
         for file_ending in _PET_ENDINGS
     ]
-    return MeasureProperties(
+    return MeasureRecord(
         measure_name,
         value_column_names=("suvr", "uptake"),
         plausible_range=_join_value_ranges(
@@ -518,8 +518,8 @@ def _make_pet_measure_properties(measure_name: str) -> MeasureProperties:
 _MEASURES = {
     measure.name: measure
     for measure in (
-        *map(_make_pet_measure_properties, (*PET_FEATURES, "suvr")),
-        MeasureProperties(
+        *map(_make_pet_measure_record, (*PET_FEATURES, "suvr")),
+        MeasureRecord(
             "area",
             value_column_names=("surfarea", "area_mm2"),
             plausible_range=(20.0, 15000.0),
@@ -528,7 +528,7 @@ _MEASURES = {
             is_on_surface=True,
             is_in_stats=True,
         ),
-        MeasureProperties(
+        MeasureRecord(
             "thickness",
             value_column_names=("thickavg", "thickness_mm"),
             plausible_range=(0.8, 5.0),
@@ -538,7 +538,7 @@ _MEASURES = {
             is_on_surface=True,
             is_in_stats=True,
         ),
-        MeasureProperties(
+        MeasureRecord(
             "volume",
             value_column_names=("grayvol", "volume_mm3"),
             plausible_range=(20.0, 60000.0),
@@ -552,15 +552,19 @@ KNOWN_MEASURES = (*_MEASURES, "strength")
 
 
 @lru_cache(maxsize=64)
-def get_measure_properties(measure_name: str) -> MeasureProperties:
+def get_measure_record(measure_name: str) -> MeasureRecord:
     """Return the known properties of a measure."""
-    measure = _MEASURES.get(measure_name, MeasureProperties(measure_name))
+    measure_record = _MEASURES.get(measure_name, MeasureRecord(measure_name))
     lower_name = measure_name.lower()
-    return measure._replace(
-        value_column_names=(lower_name, *measure.value_column_names, *VALUE_COLUMNS),
-        header_measures=measure.header_measures or (measure_name,),
+    return measure_record._replace(
+        value_column_names=(
+            lower_name,
+            *measure_record.value_column_names,
+            *VALUE_COLUMNS,
+        ),
+        header_measures=measure_record.header_measures or (measure_name,),
         file_patterns=(
-            *measure.file_patterns,
+            *measure_record.file_patterns,
             f"*desc-{lower_name}_regions.*",
             f"*_{lower_name}.*",
         ),
@@ -593,7 +597,7 @@ def wrong_tracer_text(file_name: str, measure_name: str) -> str | None:
 
 def fill_subcortex_with_notes(
     region_values: np.ndarray,
-    measure_properties: MeasureProperties,
+    measure_record: MeasureRecord,
     atlas: Atlas,
     subcortex_policy: str,
 ) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -604,27 +608,27 @@ def fill_subcortex_with_notes(
     none.
     """
     check_choice("subcortex", subcortex_policy, SUBCORTEX)
-    _check_region_values(region_values, measure_properties, atlas)
-    check_unit(region_values, measure_properties, atlas)
+    _check_region_values(region_values, measure_record, atlas)
+    check_unit(region_values, measure_record, atlas)
     region_values = region_values.copy()
     subcortical_region_mask = ~atlas.cortex
     note_texts = list[str]()
     zero_cortex_region_mask = (region_values == 0) & ~subcortical_region_mask
-    if measure_properties.name == "thickness" and zero_cortex_region_mask.any():
+    if measure_record.name == "thickness" and zero_cortex_region_mask.any():
         region_values[zero_cortex_region_mask] = np.nan
         note_texts.append(
             "regions of thickness 0 were not found by FreeSurfer, and count as not "
             "measured"
         )
     n_unknown_regions = atlas.unknown_structure_mask.sum()
-    if measure_properties.is_on_surface and n_unknown_regions:
+    if measure_record.is_on_surface and n_unknown_regions:
         note_texts.append(
-            f"{measure_properties.name}: {count_text(n_unknown_regions, 'region')} of "
+            f"{measure_record.name}: {count_text(n_unknown_regions, 'region')} of "
             f"unknown structure {verb_form(n_unknown_regions, 'are')} read as cortex"
         )
-    if not measure_properties.is_on_surface or not subcortical_region_mask.any():
+    if not measure_record.is_on_surface or not subcortical_region_mask.any():
         note_texts += _list_missing_structure_notes(
-            region_values, measure_properties, atlas
+            region_values, measure_record, atlas
         )
         return region_values, tuple(note_texts)
     if (
@@ -642,17 +646,15 @@ def fill_subcortex_with_notes(
         _fill_with_cortex_means(region_values, atlas)
     if SUBCORTEX[subcortex_policy]:
         note_texts.append(
-            f"{measure_properties.name}: each subcortical region has the "
+            f"{measure_record.name}: each subcortical region has the "
             f"{SUBCORTEX[subcortex_policy]} as its value"
         )
-    note_texts += _list_missing_structure_notes(
-        region_values, measure_properties, atlas
-    )
+    note_texts += _list_missing_structure_notes(region_values, measure_record, atlas)
     return region_values, tuple(note_texts)
 
 
 def _list_missing_structure_notes(
-    region_values: np.ndarray, measure_properties: MeasureProperties, atlas: Atlas
+    region_values: np.ndarray, measure_record: MeasureRecord, atlas: Atlas
 ) -> list[str]:
     """Return a note if one scan has no value in the whole cortex, or subcortex."""
     note_texts = list[str]()
@@ -663,7 +665,7 @@ def _list_missing_structure_notes(
         n_missing_regions = structure_region_mask.sum()
         if n_missing_regions and np.isnan(region_values[structure_region_mask]).all():
             note_texts.append(
-                f"{measure_properties.name}: {n_missing_regions} of {len(atlas)} "
+                f"{measure_record.name}: {n_missing_regions} of {len(atlas)} "
                 f"regions (all {adjective}) {verb_form(n_missing_regions, 'have')} no "
                 f"value and {verb_form(n_missing_regions, 'count')} as not measured"
             )
@@ -671,26 +673,24 @@ def _list_missing_structure_notes(
 
 
 def _check_region_values(
-    region_values: np.ndarray, measure_properties: MeasureProperties, atlas: Atlas
+    region_values: np.ndarray, measure_record: MeasureRecord, atlas: Atlas
 ) -> None:
     """Raise if no value is known, or one is infinite or a negative size."""
     if np.isnan(region_values).all():
         raise FileFormatError(
-            f"{measure_properties.name} has no value in any region of {atlas.name}. "
+            f"{measure_record.name} has no value in any region of {atlas.name}. "
             f"Add the values, or {format_leave_out_advice()}."
         )
     invalid_region_mask = np.isinf(region_values) | (
-        (region_values < 0) & measure_properties.is_in_stats
+        (region_values < 0) & measure_record.is_in_stats
     )
     if invalid_region_mask.any():
         region_index = int(np.flatnonzero(invalid_region_mask)[0])
         expected_text = (
-            "a size of at least 0"
-            if measure_properties.is_in_stats
-            else "a finite number"
+            "a size of at least 0" if measure_record.is_in_stats else "a finite number"
         )
         raise FileFormatError(
-            f"{measure_properties.name} of {atlas.names[region_index]} is "
+            f"{measure_record.name} of {atlas.names[region_index]} is "
             f"{region_values[region_index]:g}; expected {expected_text}. Write n/a "
             "for a region that was not measured."
         )
@@ -711,7 +711,7 @@ def _fill_with_cortex_means(region_values: np.ndarray, atlas: Atlas) -> None:
 
 
 def check_unit(
-    region_values: np.ndarray, measure_properties: MeasureProperties, atlas: Atlas
+    region_values: np.ndarray, measure_record: MeasureRecord, atlas: Atlas
 ) -> None:
     """Raise if one scan's values cannot be in the unit of their measure.
 
@@ -719,28 +719,26 @@ def check_unit(
     z-scores are.
     """
     measured_values = region_values[
-        atlas.cortex if measure_properties.is_on_surface else slice(None)
+        atlas.cortex if measure_record.is_on_surface else slice(None)
     ]
     measured_values = measured_values[~np.isnan(measured_values)]
     if not measured_values.size:
         return
-    lowest_median, highest_median = measure_properties.plausible_median_range
+    lowest_median, highest_median = measure_record.plausible_median_range
     median_value = np.median(measured_values)
     share_below_0 = (measured_values < 0).mean()
-    has_many_negatives = (
-        bool(measure_properties.unit) and share_below_0 > MAX_SHARE_BELOW_0
-    )
+    has_many_negatives = bool(measure_record.unit) and share_below_0 > MAX_SHARE_BELOW_0
     if lowest_median <= median_value <= highest_median and not has_many_negatives:
         return
     sign_text = f" and {share_below_0:.0%} of values below 0" if share_below_0 else ""
     raise FileFormatError(
-        f"the unit of {measure_properties.name} is probably not "
-        f"{measure_properties.unit}: expected values above 0 and a median over regions "
+        f"the unit of {measure_record.name} is probably not "
+        f"{measure_record.unit}: expected values above 0 and a median over regions "
         f"from {lowest_median:g} to {highest_median:g}",
         got=f"a median of {median_value:.4g}{sign_text}",
         advice="Convert the values to this unit. If the values are meant to have "
         "another unit, give the columns and the feature another name, for example "
-        f"feature='{measure_properties.name}_z'.",
+        f"feature='{measure_record.name}_z'.",
     )
 
 

@@ -117,19 +117,21 @@ class OrderCheck:
         """Add one matrix in the order of its file; its rows may have no names."""
         if row_names_record.source == "numbers":
             return  # these were recognised by their weights
-        complete_weights = _fill_triangles_of_weights(weight_matrix)
-        total_weight = complete_weights.sum()
-        complete_weights = (
-            complete_weights / total_weight if total_weight > 0 else complete_weights
+        complete_weight_matrix = _fill_triangles_of_weights(weight_matrix)
+        total_weight = complete_weight_matrix.sum()
+        complete_weight_matrix = (
+            complete_weight_matrix / total_weight
+            if total_weight > 0
+            else complete_weight_matrix
         )
-        group_key = row_names_record, len(complete_weights)
+        group_key = row_names_record, len(complete_weight_matrix)
         matrix_group = self.matrix_groups.get(group_key)
         if matrix_group is None:
             self.matrix_groups[group_key] = _MatrixGroup(
-                row_names_record, matrix_path, complete_weights
+                row_names_record, matrix_path, complete_weight_matrix
             )
             return
-        matrix_group.summed_weights += complete_weights
+        matrix_group.summed_weights += complete_weight_matrix
         matrix_group.n_matrices += 1
 
     def count_matrices_by_size(self) -> Counter[int]:
@@ -163,7 +165,7 @@ class OrderCheck:
                     matrix_group, better_orders, self.atlas
                 )
                 better_tool_names = tuple(
-                    better_order.tool for better_order in better_orders
+                    better_order.tool_name for better_order in better_orders
                 )
                 order_errors.append(
                     FileFormatError(
@@ -310,11 +312,11 @@ def _correlate_with_template(
     W: np.ndarray, atlas: Atlas, counted_pair_mask: np.ndarray
 ) -> float:
     """Return the rank correlation with the template; NaN where there is none."""
-    template_weights = compute_template_connectome(atlas)
-    if template_weights is None:
+    template_weight_matrix = compute_template_connectome(atlas)
+    if template_weight_matrix is None:
         return np.nan
     comparable_pair_mask = np.triu(np.ones(W.shape, dtype=bool), 1) & counted_pair_mask
-    comparable_pair_mask &= np.isfinite(template_weights) & np.isfinite(W)
+    comparable_pair_mask &= np.isfinite(template_weight_matrix) & np.isfinite(W)
     pair_weights = W[comparable_pair_mask]
     if len(pair_weights) < _MIN_PAIRS:
         return np.nan
@@ -325,11 +327,11 @@ def _correlate_with_template(
 @lru_cache(maxsize=32)  # every matrix is compared in the same candidate orders
 def _compute_template_ranks(atlas: Atlas, mask_bytes: bytes) -> np.ndarray:
     """Return the ranks of the template's weights of these pairs around their mean."""
-    template_weights = np.asarray(compute_template_connectome(atlas))
+    template_weight_matrix = np.asarray(compute_template_connectome(atlas))
     comparable_pair_mask = np.frombuffer(mask_bytes, dtype=bool).reshape(
-        template_weights.shape
+        template_weight_matrix.shape
     )
-    return _compute_centered_ranks(template_weights[comparable_pair_mask])
+    return _compute_centered_ranks(template_weight_matrix[comparable_pair_mask])
 
 
 def _correlate_hemispheres(
@@ -566,7 +568,7 @@ def _make_unknown_order_error(
         for other_order in best_orders[1:]
     ):
         best_order = best_orders[0]
-        error_values["row_order"] = best_order.tool
+        error_values["row_order"] = best_order.tool_name
     message = unknown_order_message(
         summed_weights,
         atlas,
@@ -587,7 +589,7 @@ def _make_other_order_message(
         fit_text = str(
             compute_order_fit(matrix_group.summed_weights, better_order, atlas)
         )
-        if better_order.tool:
+        if better_order.tool_name:
             candidate_lines.append(format_candidate_line(better_order, fit_text))
         else:
             candidate_lines.append(f"{better_order.description}: {fit_text}")
@@ -626,7 +628,7 @@ def _evidence_note(matrix_group: _MatrixGroup, atlas: Atlas) -> str:
         )
     if rival_orders:
         rival_tools_text = join_with_commas(
-            (rival_order.tool for rival_order in rival_orders), 3
+            (rival_order.tool_name for rival_order in rival_orders), 3
         )
         return (
             f"the weights fit this order of rows ({order_fit}), but they fit the order "
@@ -679,14 +681,18 @@ def compute_template_connectome(atlas: Atlas) -> np.ndarray | None:
     if parcel_share_matrix is None or template_atlas.folder is None:
         return None
     weight_table = pd.read_csv(template_atlas.folder / _TEMPLATE_FILE, index_col=0)
-    log_weights = weight_table.to_numpy() / 100  # stored in hundredths
-    template_weights = np.where(log_weights != 0, np.exp(log_weights), 0)
-    region_weights = parcel_share_matrix @ template_weights @ parcel_share_matrix.T
+    log_weight_matrix = weight_table.to_numpy() / 100  # stored in hundredths
+    template_weight_matrix = np.where(
+        log_weight_matrix != 0, np.exp(log_weight_matrix), 0
+    )
+    region_weight_matrix = (
+        parcel_share_matrix @ template_weight_matrix @ parcel_share_matrix.T
+    )
     absent_region_mask = ~parcel_share_matrix.any(axis=1)
-    region_weights[absent_region_mask] = np.nan
-    region_weights[:, absent_region_mask] = np.nan
-    region_weights.flags.writeable = False
-    return region_weights
+    region_weight_matrix[absent_region_mask] = np.nan
+    region_weight_matrix[:, absent_region_mask] = np.nan
+    region_weight_matrix.flags.writeable = False
+    return region_weight_matrix
 
 
 def _compute_parcel_share_matrix(
@@ -711,11 +717,11 @@ def _compute_parcel_share_matrix(
         labelled_vertex_mask = (vertex_region_indices >= 0) & (
             vertex_parcel_indices >= 0
         )
-        region_parcel_indices = (
+        region_parcel_indexer = (
             vertex_region_indices[labelled_vertex_mask],
             vertex_parcel_indices[labelled_vertex_mask],
         )
-        np.add.at(parcel_share_matrix, region_parcel_indices, 1)
+        np.add.at(parcel_share_matrix, region_parcel_indexer, 1)
     parcel_share_matrix /= np.maximum(parcel_share_matrix.sum(axis=0), 1)
     for region_index in np.flatnonzero(~atlas.cortex):
         parcel_index = template_atlas.find(atlas.names[region_index])

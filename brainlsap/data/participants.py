@@ -111,7 +111,7 @@ class FactsByPersonAndVisit(dict[str, dict[str, tuple[ScanIdentity, Facts]]]):
 
     Attributes
     ----------
-    missing_words : dict of (person, visit) to (dict of str to str)
+    missing_words_by_visit : dict of (person, visit) to (dict of str to str)
         By column, the words of cells that count as missing, such as `None`, and errors
         of formulas, such as `#N/A`.
     covariate_spellings : dict of str to str
@@ -124,7 +124,7 @@ class FactsByPersonAndVisit(dict[str, dict[str, tuple[ScanIdentity, Facts]]]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.missing_words: dict[tuple[str, str], dict[str, str]] = {}
+        self.missing_words_by_visit: dict[tuple[str, str], dict[str, str]] = {}
         self.covariate_spellings: dict[str, str] = {}
         self.sessions_columns: dict[str, set[str]] = {}
 
@@ -133,7 +133,7 @@ class FactsByPersonAndVisit(dict[str, dict[str, tuple[ScanIdentity, Facts]]]):
     ) -> str:
         """Return the word in a cell that counts as missing; empty if there is none."""
         for person_visit_key in ((participant_id, session_id), (participant_id, "")):
-            if cell_text := self.missing_words.get(person_visit_key, {}).get(
+            if cell_text := self.missing_words_by_visit.get(person_visit_key, {}).get(
                 column_name
             ):
                 return cell_text
@@ -235,7 +235,7 @@ class _PeopleRows(NamedTuple):
     path_and_sheet: str
     scan_identities: Sequence[ScanIdentity]
     cells_by_column: Mapping[str, Sequence[str | None]]
-    missing_words: MissingWords
+    missing_words_by_column: MissingWords
     participant_id: str = ""
     id_column_name: str | None = None
 
@@ -250,7 +250,7 @@ def _list_people_rows_and_faults(
             table_contents.path_and_sheet,
             table_contents.scan_identities,
             cells_by_column,
-            table_contents.missing_words,
+            table_contents.missing_words_by_column,
             id_column_name=table_contents.id_column_name,
         )
     ]
@@ -284,7 +284,7 @@ def _list_people_rows_and_faults(
                     str(sessions_path),
                     visit_identities,
                     other_cells_by_column,
-                    other_cells_by_column.missing_words,
+                    other_cells_by_column.missing_words_by_column,
                     participant_id,
                 )
             )
@@ -330,7 +330,7 @@ def _add_rows_and_find_repeats(
             people_rows_record.participant_id, set()
         ).update(column_names)
     missing_words_by_column = {
-        column_name: people_rows_record.missing_words.get(original_name, {})
+        column_name: people_rows_record.missing_words_by_column.get(original_name, {})
         for original_name, column_name in zip(
             people_rows_record.cells_by_column, column_names, strict=True
         )
@@ -394,15 +394,22 @@ def _add_rows_and_find_repeats(
                 missing_word_by_column[column_name] = str(cell_text)
                 cell_by_column[column_name] = None
         if missing_word_by_column:
-            known_word_by_column = facts_by_person_and_visit.missing_words.setdefault(
-                (participant_id, session_id), {}
+            known_word_by_column = (
+                facts_by_person_and_visit.missing_words_by_visit.setdefault(
+                    (participant_id, session_id), {}
+                )
             )
             known_word_by_column.update(missing_word_by_column)
-        record_by_visit = facts_by_person_and_visit.setdefault(participant_id, {})
-        earlier_identity, earlier_facts = record_by_visit.get(
+        identity_facts_by_visit = facts_by_person_and_visit.setdefault(
+            participant_id, {}
+        )
+        earlier_identity, earlier_facts = identity_facts_by_visit.get(
             session_id, (scan_identity, Facts())
         )
-        record_by_visit[session_id] = earlier_identity, earlier_facts | cell_by_column
+        identity_facts_by_visit[session_id] = (
+            earlier_identity,
+            earlier_facts | cell_by_column,
+        )
     return row_findings
 
 
@@ -522,14 +529,14 @@ def list_scans(
     classes: Sequence[str] | None = None,
     scan_choice: str = "all",
     place_by_excluded_id: Mapping[str, str] | None = None,
-    skipped_fault_by_name: Mapping[str, Finding] | None = None,
+    skipped_fault_by_scan_or_person: Mapping[str, Finding] | None = None,
 ) -> ScanList:
     """List the scans of a cohort with their labels, covariates and files.
 
     `people_table_name` is the name of the table of people. People without folders of
     their own have the visits that FreeSurfer or tables of regions know. Scans and
     people in `place_by_excluded_id`, and those with a fault in
-    `skipped_fault_by_name`, are left out.
+    `skipped_fault_by_scan_or_person`, are left out.
     """
     folder = feature_sources.study_files.folder
     label_name = _find_label_column_name(
@@ -539,7 +546,7 @@ def list_scans(
         facts_by_person_and_visit, feature_sources, label_name, scan_choice
     )
     visit_list.exclude_scans(place_by_excluded_id or {})
-    visit_list.skip_faulty_scans(skipped_fault_by_name or {})
+    visit_list.skip_faulty_scans(skipped_fault_by_scan_or_person or {})
     omission_findings = list[Finding]()
     if visit_list.unscanned_visit_names:
         message = (
@@ -587,7 +594,9 @@ def list_scans(
             exclusion_reasons = [
                 f"{count_text(n_excluded_scans, 'scan', 'were')} excluded or faulty"
             ]
-            exclusion_reasons += _list_commonest_fault_text(skipped_fault_by_name or {})
+            exclusion_reasons += _list_commonest_fault_text(
+                skipped_fault_by_scan_or_person or {}
+            )
         if visit_list.unscanned_visit_names:
             n_unscanned_visits = len(visit_list.unscanned_visit_names)
             exclusion_reasons.append(
@@ -613,7 +622,7 @@ def list_scans(
     scans = visit_list.scans
     scan_fault_findings = visit_list.fault_findings
     class_names: tuple[str, ...] = (UNLABELLED,)
-    is_ordered = False
+    are_classes_ordered = False
     if label_name is None:
         scan_table["label"] = UNLABELLED
     else:
@@ -621,7 +630,10 @@ def list_scans(
         class_selection = _select_labelled_scans(
             scan_table, label_name, people_table_name, classes, visit_list
         )
-        class_names, is_ordered = class_selection.classes, class_selection.is_ordered
+        class_names, are_classes_ordered = (
+            class_selection.classes,
+            class_selection.are_classes_ordered,
+        )
         omission_findings += class_selection.note_findings
         scan_fault_findings += class_selection.fault_findings
         labelled_scan_mask = class_selection.labelled_scan_mask
@@ -647,7 +659,7 @@ def list_scans(
     scan_fault_findings += _add_covariates_to_table(scan_table, covariate_table)
     omission_findings += make_unusual_value_notes(scan_table)
     omission_findings += make_changed_person_notes(scan_table)
-    has_stage_order = label_name is None or is_ordered
+    has_stage_order = label_name is None or are_classes_ordered
     scan_fault_findings += find_covariate_faults(
         scan_table, label_name or "", has_class_order=has_stage_order
     )
@@ -656,20 +668,23 @@ def list_scans(
         scan_table,
         label_name,
         class_names,
-        is_ordered,
+        are_classes_ordered,
         omission_findings,
         scan_fault_findings,
         left_out_scans=visit_list.left_out_scans,
     )
 
 
-def _list_commonest_fault_text(fault_by_name: Mapping[str, Finding]) -> list[str]:
+def _list_commonest_fault_text(
+    fault_by_scan_or_person: Mapping[str, Finding],
+) -> list[str]:
     """Return the text of the fault of most scans or people, if there are faults."""
     fault_by_message = {
-        fault_finding.message: fault_finding for fault_finding in fault_by_name.values()
+        fault_finding.message: fault_finding
+        for fault_finding in fault_by_scan_or_person.values()
     }
     n_faults_by_message = Counter(
-        fault_finding.message for fault_finding in fault_by_name.values()
+        fault_finding.message for fault_finding in fault_by_scan_or_person.values()
     )
     return [
         f"the most frequent fault ({n_faults} of {n_faults_by_message.total()}) is: "
@@ -680,15 +695,15 @@ def _list_commonest_fault_text(fault_by_name: Mapping[str, Finding]) -> list[str
 
 def _list_fact_names(facts_by_person_and_visit: FactsByPersonAndVisit) -> list[str]:
     """Return the columns that are known of anybody, in the order of tables."""
-    visit_records = [
-        visit_record
-        for record_by_visit in facts_by_person_and_visit.values()
-        for visit_record in record_by_visit.values()
+    identity_facts_pairs = [
+        identity_facts_pair
+        for identity_facts_by_visit in facts_by_person_and_visit.values()
+        for identity_facts_pair in identity_facts_by_visit.values()
     ]
     return [
         *dict.fromkeys(
             column_name
-            for _, visit_facts in visit_records
+            for _, visit_facts in identity_facts_pairs
             for column_name in visit_facts
         )
     ]
@@ -729,8 +744,8 @@ def _make_fact_table(facts_by_person_and_visit: FactsByPersonAndVisit) -> pd.Dat
     return pd.DataFrame(
         [
             visit_facts
-            for record_by_visit in facts_by_person_and_visit.values()
-            for _, visit_facts in record_by_visit.values()
+            for identity_facts_by_visit in facts_by_person_and_visit.values()
+            for _, visit_facts in identity_facts_by_visit.values()
         ],
         dtype=object,
     )
@@ -790,13 +805,13 @@ class _VisitList:
             if fault_finding.participant not in excluded_person_ids
         ]
 
-    def skip_faulty_scans(self, finding_by_id: Mapping[str, Finding]) -> None:
+    def skip_faulty_scans(self, fault_by_scan_or_person: Mapping[str, Finding]) -> None:
         """Leave out scans that have a fault, or whose person has one."""
         fate_and_reason_by_scan = dict[str, tuple[str, str]]()
         for scan_name, participant_name, _ in self.name_triples:
-            fault_finding = finding_by_id.get(scan_name) or finding_by_id.get(
-                participant_name
-            )
+            fault_finding = fault_by_scan_or_person.get(
+                scan_name
+            ) or fault_by_scan_or_person.get(participant_name)
             if fault_finding is not None:
                 fate_and_reason_by_scan[scan_name] = (
                     find_fate_of_fault(fault_finding),
@@ -806,7 +821,7 @@ class _VisitList:
         self.fault_findings = [
             fault_finding
             for fault_finding in self.fault_findings
-            if fault_finding.participant not in finding_by_id
+            if fault_finding.participant not in fault_by_scan_or_person
         ]
 
     def _remove_scans(
@@ -841,11 +856,11 @@ def _list_visits(
 ) -> _VisitList:
     """List the visits of everybody that become scans, with what is known of each."""
     visit_list = _VisitList()
-    for participant_id, record_by_visit in facts_by_person_and_visit.items():
-        participant_name = next(iter(record_by_visit.values()))[0].participant
+    for participant_id, identity_facts_by_visit in facts_by_person_and_visit.items():
+        participant_name = next(iter(identity_facts_by_visit.values()))[0].participant
         listed_session_by_visit = {
             visit_key: visit_identity.session
-            for visit_key, (visit_identity, _) in record_by_visit.items()
+            for visit_key, (visit_identity, _) in identity_facts_by_visit.items()
             if visit_key
         }
         scanned_session_by_visit = _make_scanned_session_by_visit(
@@ -892,7 +907,9 @@ def _list_visits(
                 for visit_key in all_visit_keys
                 if visit_key not in selected_visit_keys
             ]
-        person_facts = record_by_visit[""][1] if "" in record_by_visit else Facts()
+        person_facts = (
+            identity_facts_by_visit[""][1] if "" in identity_facts_by_visit else Facts()
+        )
         if len(selected_visit_keys) > 1 and not listed_session_by_visit:
             visit_list.fault_findings += _find_sessions_faults(
                 facts_by_person_and_visit.sessions_columns,
@@ -906,14 +923,14 @@ def _list_visits(
         empty_visit_facts = dict.fromkeys(
             column_name
             for visit_key in listed_session_by_visit
-            for column_name in record_by_visit[visit_key][1]
+            for column_name in identity_facts_by_visit[visit_key][1]
         )
         default_facts = person_facts | empty_visit_facts
         if selected_visit_keys:
             visit_list.n_other_ages += _has_other_age(
                 person_facts,
                 [
-                    record_by_visit[visit_key][1]
+                    identity_facts_by_visit[visit_key][1]
                     for visit_key in listed_session_by_visit
                 ],
             )
@@ -927,7 +944,7 @@ def _list_visits(
                 scan_key, owns_unassigned_files
             )
             visit_facts = (
-                record_by_visit[visit_key][1]
+                identity_facts_by_visit[visit_key][1]
                 if visit_key in listed_session_by_visit
                 else Facts()
             )
@@ -976,7 +993,7 @@ def _has_other_age(person_facts: Facts, facts_of_visits: Sequence[Facts]) -> boo
 
 
 def _find_sessions_faults(
-    columns_by_person: Mapping[str, Collection[str]],
+    column_names_by_person: Mapping[str, Collection[str]],
     person_facts: Facts,
     participant_id: str,
     participant_name: str,
@@ -986,26 +1003,29 @@ def _find_sessions_faults(
 
     If the sessions files of other people state the label or a covariate of each visit,
     one value of the table of people must not stand for all visits of this person.
-    `columns_by_person` are the columns of the sessions files.
+    `column_names_by_person` are the columns of the sessions files.
     """
-    if participant_id in columns_by_person and not columns_by_person[participant_id]:
+    if (
+        participant_id in column_names_by_person
+        and not column_names_by_person[participant_id]
+    ):
         return []
-    sessions_columns = set[str]().union(*columns_by_person.values())
-    shared_columns = [
+    sessions_column_names = set[str]().union(*column_names_by_person.values())
+    shared_column_names = [
         column_name
         for column_name, cell_text in person_facts.items()
-        if cell_text is not None and column_name in sessions_columns
+        if cell_text is not None and column_name in sessions_column_names
     ]
-    if not shared_columns:
+    if not shared_column_names:
         return []
     visits_text = count_text(n_visits, "visit")
-    columns_text = join_with_commas(["session_id", *shared_columns], 4)
+    columns_text = join_with_commas(["session_id", *shared_column_names], 4)
     message = (
         f"the participant has {visits_text} but no sessions file, which other "
         "participants have"
     )
     file_advice = "Add the file *_sessions.tsv with"
-    if participant_id in columns_by_person:
+    if participant_id in column_names_by_person:
         message = (
             f"the participant has {visits_text}, but the sessions file lists no visit"
         )
@@ -1029,7 +1049,9 @@ def _make_scanned_session_by_visit(
 ) -> dict[str, str]:
     """Return the visits of a person that have files or rows of values, by key."""
     study_files = feature_sources.study_files
-    folder_session_by_visit = study_files.sessions.get(participant_id, {})
+    folder_session_by_visit = study_files.folder_sessions_by_person.get(
+        participant_id, {}
+    )
     scanned_session_by_visit = {
         visit_key: session_id
         for visit_key, session_id in folder_session_by_visit.items()
@@ -1108,7 +1130,7 @@ class _ClassSelection(NamedTuple):
     """The classes of a cohort, which scans have one of them, and what was found."""
 
     classes: tuple[str, ...]
-    is_ordered: bool
+    are_classes_ordered: bool
     labelled_scan_mask: pd.Series
     note_findings: list[Finding]
     fault_findings: list[Finding]
@@ -1127,8 +1149,10 @@ def _select_labelled_scans(
         index=scan_table.index,
         dtype=object,
     )
-    class_counts = scan_table["label"].value_counts().sort_index()
-    class_names, is_ordered = order_classes(list(class_counts.index), classes)
+    n_scans_by_label = scan_table["label"].value_counts().sort_index()
+    class_names, are_classes_ordered = order_classes(
+        list(n_scans_by_label.index), classes
+    )
     labelled_scan_mask = scan_table["label"].isin(class_names)
     missing_word_series = pd.Series(visit_list.missing_label_words, dtype=object)
     if classes is None:
@@ -1161,7 +1185,7 @@ def _select_labelled_scans(
         )
         return _ClassSelection(
             class_names,
-            is_ordered,
+            are_classes_ordered,
             labelled_scan_mask,
             order_notes,
             label_findings + spelling_findings,
@@ -1178,11 +1202,11 @@ def _select_labelled_scans(
     unlabelled_word_series = missing_word_series[~labelled_scan_mask].map(
         lambda label_word: label_word or "n/a"
     )
-    other_label_counts = (
+    n_scans_by_other_label = (
         other_labels.fillna(unlabelled_word_series).value_counts().sort_index()
     )
-    if len(other_label_counts):
-        counts_text = named_counts_text(other_label_counts.items())
+    if len(n_scans_by_other_label):
+        counts_text = named_counts_text(n_scans_by_other_label.items())
         message = (
             f"scans are left out because their {label_name} is not one of the classes: "
             f"{counts_text}"
@@ -1208,14 +1232,20 @@ def _select_labelled_scans(
             f"{option_text('classes')}"
         )
         label_findings.append(Finding(message, FAULT))
-    other_classes = [
+    other_class_names = [
         class_name
         for class_name in class_names
         if class_name not in classes_read_as_missing
     ]
-    label_findings += find_absent_class_faults(label_name, other_classes, class_counts)
+    label_findings += find_absent_class_faults(
+        label_name, other_class_names, n_scans_by_label
+    )
     return _ClassSelection(
-        class_names, is_ordered, labelled_scan_mask, label_notes, label_findings
+        class_names,
+        are_classes_ordered,
+        labelled_scan_mask,
+        label_notes,
+        label_findings,
     )
 
 
@@ -1227,26 +1257,28 @@ def _find_misspelt_label_faults(
     One misspelt label would be a class of its own, and the classes would lose the
     order of stages.
     """
-    known_stages = [
+    known_stage_names = [
         class_name for class_name in class_names if class_name.lower() in STAGE_OF_WORD
     ]
-    unknown_classes = [
-        class_name for class_name in class_names if class_name not in known_stages
+    unknown_class_names = [
+        class_name for class_name in class_names if class_name not in known_stage_names
     ]
     n_people_by_label = scan_table.groupby("label")["participant"].nunique()
-    spelling_by_stage = {class_name.lower(): class_name for class_name in known_stages}
+    spelling_by_stage = {
+        class_name.lower(): class_name for class_name in known_stage_names
+    }
     spelling_findings = list[Finding]()
-    for class_name in unknown_classes:
+    for class_name in unknown_class_names:
         if n_people_by_label[class_name] > _MOST_MISSPELT_PEOPLE:
             continue
         intended_labels = [
             other_class_name
             for other_class_name in class_names
-            if other_class_name in known_stages
+            if other_class_name in known_stage_names
             or n_people_by_label[other_class_name] > _MOST_MISSPELT_PEOPLE
             if _is_misspelling(class_name.lower(), other_class_name.lower())
         ]
-        if len(known_stages) >= 2:
+        if len(known_stage_names) >= 2:
             intended_labels += [
                 spelling_by_stage[stage_name]
                 for stage_name in get_close_matches(
@@ -1260,7 +1292,7 @@ def _find_misspelt_label_faults(
             f"Otherwise name all classes in their order with {option_text('classes')}"
         )
         problem_text = f"{label_name} {class_name!r} is no known stage"
-        if intended_labels[0] not in known_stages:
+        if intended_labels[0] not in known_stage_names:
             problem_text = (
                 f"{label_name} {class_name!r} is rare and similar to another label"
             )
@@ -1276,15 +1308,15 @@ def make_unordered_class_notes(class_names: Sequence[str]) -> list[Finding]:
     """Return a note on three or more classes that `order_classes` cannot order."""
     if len(class_names) < 3 or order_classes(class_names)[1]:
         return []
-    unknown_classes = [
+    unknown_class_names = [
         class_name
         for class_name in class_names
         if class_name.lower() not in STAGE_OF_WORD
     ]
     reason_text = "some are names of the same stage"
-    if unknown_classes:
+    if unknown_class_names:
         reason_text = (
-            f"these are no known stages: {join_with_commas(unknown_classes, 5)}"
+            f"these are no known stages: {join_with_commas(unknown_class_names, 5)}"
         )
     message = (
         "the order of stages is unknown for the classes "
@@ -1379,8 +1411,8 @@ def _make_failed_formula_notes(
     """Return a note for each error of a formula that covariates hold."""
     n_rows_by_error = Counter(
         f"{column_name}: {cell_text!r}"
-        for missing_word_by_column in facts_by_person_and_visit.missing_words.values()
-        for column_name, cell_text in missing_word_by_column.items()
+        for word_by_column in facts_by_person_and_visit.missing_words_by_visit.values()
+        for column_name, cell_text in word_by_column.items()
         if column_name != label_name and is_formula_error(cell_text)
     )
     return [
@@ -1523,11 +1555,11 @@ def make_changed_person_notes(scan_table: pd.DataFrame) -> list[Finding]:
 
 def _make_change_notes(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
     """Return a note on each person whose values of a column contradict each other."""
-    is_age = find_covariate_kind(column_name) == "age"
-    if not is_age and not is_birth_column(column_name):
+    is_age_column = find_covariate_kind(column_name) == "age"
+    if not is_age_column and not is_birth_column(column_name):
         return []
     known_table = scan_table[["participant", "session", column_name]].dropna()
-    if is_age:
+    if is_age_column:
         known_table = known_table.assign(
             **{column_name: pd.to_numeric(known_table[column_name], errors="coerce")}
         ).dropna()
@@ -1537,21 +1569,21 @@ def _make_change_notes(scan_table: pd.DataFrame, column_name: str) -> list[Findi
             zip(person_table["session"], person_table[column_name], strict=True)
         )
         visit_names = sorted(value_by_visit, key=make_visit_sort_key)
-        if is_age and not _is_order_known(visit_names):
+        if is_age_column and not _is_order_known(visit_names):
             continue
         for earlier_visit, later_visit in pairwise(visit_names):
             earlier_value = value_by_visit[earlier_visit]
             later_value = value_by_visit[later_visit]
             is_contradiction = (
                 later_value < earlier_value
-                if is_age
+                if is_age_column
                 else str(later_value) != str(earlier_value)
             )
             if not is_contradiction:
                 continue
             # Reports show this text, and must not tell when a person was born.
             visits_text = f"other values at {earlier_visit} and at {later_visit}"
-            if is_age:
+            if is_age_column:
                 visits_text = (
                     f"{earlier_value:g} at {earlier_visit}, {later_value:g} at "
                     f"{later_visit}"
@@ -1559,7 +1591,7 @@ def _make_change_notes(scan_table: pd.DataFrame, column_name: str) -> list[Findi
             findings.append(
                 Finding(
                     f"{column_name} falls from one visit to the next"
-                    if is_age
+                    if is_age_column
                     else f"{column_name} differs between visits of a person",
                     kind=CHANGED_PERSON,
                     participant=str(participant_id),
@@ -1623,18 +1655,18 @@ def _missing_word_reason(cell_text: str) -> str:
 
 
 def find_absent_class_faults(
-    label_name: str, class_names: Sequence[str], class_counts: pd.Series
+    label_name: str, class_names: Sequence[str], n_scans_by_label: pd.Series
 ) -> list[Finding]:
     """Return a fault for each class in `class_names` that no scan has.
 
-    `class_counts` are the numbers of scans by class.
+    `n_scans_by_label` are the numbers of scans by class.
     """
-    labels_text = named_counts_text(class_counts.items()) or "none"
+    labels_text = named_counts_text(n_scans_by_label.items()) or "none"
     absent_class_findings = list[Finding]()
     for class_name in class_names:
-        if class_name in class_counts:
+        if class_name in n_scans_by_label:
             continue
-        similar_label = _find_similar_label(str(class_name), class_counts.index)
+        similar_label = _find_similar_label(str(class_name), n_scans_by_label.index)
         absent_class_findings.append(
             Finding(
                 f"no scan has the {label_name} {class_name!r}; the scans have "

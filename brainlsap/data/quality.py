@@ -38,7 +38,7 @@ from threadpoolctl import threadpool_limits
 
 from brainlsap.arrays import compute_robust_deviations
 from brainlsap.data.cohort import Cohort
-from brainlsap.data.measures import get_measure_properties
+from brainlsap.data.measures import get_measure_record
 from brainlsap.data.reading_options import NO_CONNECTOME
 from brainlsap.text import count_text, join_with_commas
 
@@ -202,8 +202,8 @@ def list_swapped_scans_by_value(swapped_name_series: pd.Series) -> dict[str, lis
     The index of the series has the scans.
     """
     scan_names_by_value: dict[str, list[str]] = {}
-    for scan_name, swapped_names in swapped_name_series.items():
-        for value_name in filter(None, swapped_names.split(", ")):
+    for scan_name, swapped_names_text in swapped_name_series.items():
+        for value_name in filter(None, swapped_names_text.split(", ")):
             scan_names_by_value.setdefault(value_name, []).append(str(scan_name))
     return scan_names_by_value
 
@@ -409,11 +409,11 @@ def _compute_max_n_regions(cohort: Cohort) -> float:
 
 def _make_implausible_value_mask(cohort: Cohort, feature_name: str) -> np.ndarray:
     """Return whether values of a feature are impossible in a brain."""
-    measure_properties = get_measure_properties(feature_name)
+    measure_record = get_measure_record(feature_name)
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
-    lowest_plausible_value, highest_plausible_value = measure_properties.plausible_range
+    lowest_plausible_value, highest_plausible_value = measure_record.plausible_range
     # In the subcortex a measure of the surface may be replaced by the volume.
-    judged_region_mask = cohort.atlas.cortex | (not measure_properties.is_on_surface)
+    judged_region_mask = cohort.atlas.cortex | (not measure_record.is_on_surface)
     return (
         (feature_values < lowest_plausible_value)
         | (feature_values > highest_plausible_value)
@@ -497,12 +497,12 @@ def _list_region_texts_by_scan(
 ) -> list[str]:
     """Return of every scan the listed regions, with the values of it and others."""
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
-    other_feature_values = np.where(described_region_mask, np.nan, feature_values)
+    values_of_other_scans = np.where(described_region_mask, np.nan, feature_values)
     range_texts = [
         f"; in other scans {known_values.min():.3g} to {known_values.max():.3g}"
         if known_values.size
         else ""
-        for known_values in (x[~np.isnan(x)] for x in other_feature_values.T)
+        for known_values in (x[~np.isnan(x)] for x in values_of_other_scans.T)
     ]
     return [
         join_with_commas(
@@ -526,20 +526,20 @@ def list_value_range_sentences(cohort: Cohort) -> list[str]:
     >>> list_value_range_sentences(make_cohort(20, atlas="desikan82"))
     ['fdg (ratios to a reference region): the medians ... between 1.11 and 1.33']
     """
-    sentences = list[str]()
+    range_sentences = list[str]()
     for feature_name in cohort.feature_names:
-        measure_properties = get_measure_properties(feature_name)
+        measure_record = get_measure_record(feature_name)
         scan_medians = _compute_scan_medians(cohort, feature_name)
-        if measure_properties.unit and scan_medians.size:
+        if measure_record.unit and scan_medians.size:
             lowest_median, highest_median = scan_medians.min(), scan_medians.max()
             range_text = (
                 "the medians over regions of the scans lie between "
                 f"{lowest_median:.3g} and {highest_median:.3g}"
             )
-            sentences.append(
-                f"{feature_name} ({measure_properties.unit}): {range_text}"
+            range_sentences.append(
+                f"{feature_name} ({measure_record.unit}): {range_text}"
             )
-    return sentences
+    return range_sentences
 
 
 def list_odd_unit_texts(cohort: Cohort) -> list[str]:
@@ -550,7 +550,7 @@ def list_odd_unit_texts(cohort: Cohort) -> list[str]:
     """
     finding_texts = list[str]()
     for feature_name in cohort.feature_names:
-        unit_name = get_measure_properties(feature_name).unit
+        unit_name = get_measure_record(feature_name).unit
         unit_reasons = _list_odd_unit_reasons(cohort, feature_name) if unit_name else []
         if unit_reasons:
             finding_texts.append(
@@ -562,14 +562,14 @@ def list_odd_unit_texts(cohort: Cohort) -> list[str]:
 
 def _list_odd_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
     """Return the reasons for which a feature may have another unit than its measure."""
-    measure_properties = get_measure_properties(feature_name)
+    measure_record = get_measure_record(feature_name)
     scan_medians = _compute_scan_medians(cohort, feature_name)
     if not scan_medians.size:
         return []
     feature_values = _get_measured_values(cohort, feature_name)
     feature_values = feature_values[~np.isnan(feature_values)]
     unit_reasons = list[str]()
-    lowest_median, highest_median = measure_properties.usual_median_range
+    lowest_median, highest_median = measure_record.usual_median_range
     n_unusual_scans = (
         (scan_medians < lowest_median) | (scan_medians > highest_median)
     ).sum()
@@ -579,17 +579,19 @@ def _list_odd_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
             f"{highest_median:g} in {n_unusual_scans} of {len(scan_medians)} scans "
             f"(range {scan_medians.min():.3g} to {scan_medians.max():.3g})"
         )
-    highest_possible_value = measure_properties.plausible_median_range[1]
-    n_impossible = (
+    highest_possible_value = measure_record.plausible_median_range[1]
+    n_impossible_values = (
         (feature_values < 0) | (feature_values > highest_possible_value)
     ).sum()
     # A single impossible value is an error of one cell, which `quality_table` names.
-    if n_impossible > _MAX_SHARE_IMPLAUSIBLE * len(feature_values):
-        unit_reason = f"{n_impossible} of {len(feature_values)} values are below 0"
+    if n_impossible_values > _MAX_SHARE_IMPLAUSIBLE * len(feature_values):
+        unit_reason = (
+            f"{n_impossible_values} of {len(feature_values)} values are below 0"
+        )
         if np.isfinite(highest_possible_value):
             unit_reason += f" or above {highest_possible_value:g}"
         unit_reasons.append(unit_reason)
-    lowest_plausible_value, highest_value = measure_properties.plausible_range
+    lowest_plausible_value, highest_value = measure_record.plausible_range
     implausible_share = (
         (feature_values < lowest_plausible_value) | (feature_values > highest_value)
     ).mean()
@@ -609,7 +611,7 @@ def _get_measured_values(cohort: Cohort, feature_name: str) -> np.ndarray:
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
     return (
         feature_values[:, cohort.atlas.cortex]
-        if get_measure_properties(feature_name).is_on_surface
+        if get_measure_record(feature_name).is_on_surface
         else feature_values
     )
 

@@ -51,11 +51,11 @@ from brainlsap.data.measures import (
     PET_FEATURES,
     TRACERS,
     VALUE_COLUMNS,
-    MeasureProperties,
+    MeasureRecord,
     Tracer,
     find_measure_names_of_file,
     find_tracers,
-    get_measure_properties,
+    get_measure_record,
     wrong_tracer_text,
 )
 from brainlsap.data.region_lists import are_unsigned_integers
@@ -162,15 +162,15 @@ _Cells = Sequence[str | None]
 class TableContents(NamedTuple):
     """A table of many scans, a row each.
 
-    path : the file; sheet : of a workbook with several; scan_identities : person and
-    visit of every row; text_table : labels and covariates as text;
+    path : the file; sheet_name : of a workbook with several; scan_identities : person
+    and visit of every row; text_table : labels and covariates as text;
     values_by_measure_region : columns by measure ("" if it is not named) and region
     (position in the atlas); unmatched_region_names : names with a side, in column
     names, that are no region of the atlas; excluded_column_names : columns that atlases
     leave out on purpose; id_column_name, session_column_name : the columns that scan
-    names are of; missing_words : those of its cells; fault_by_row_index : of single
-    rows, whose values are NaN in `values_by_measure_region`; measures_in_other_units :
-    measures whose columns name a unit that is not theirs.
+    names are of; missing_words_by_column : those of its cells; fault_by_row_index : of
+    single rows, whose values are NaN in `values_by_measure_region`;
+    measures_in_other_units : measures whose columns name a unit that is not theirs.
     """
 
     path: Path
@@ -184,20 +184,20 @@ class TableContents(NamedTuple):
     notes: tuple[Finding, ...] = ()
     id_column_name: str = ""
     session_column_name: str | None = None
-    sheet: str = ""
-    missing_words: MissingWords = MappingProxyType({})
+    sheet_name: str = ""
+    missing_words_by_column: MissingWords = MappingProxyType({})
     fault_by_row_index: Mapping[int, Finding] = MappingProxyType({})
     measures_in_other_units: frozenset[str] = frozenset()
 
     @property
     def path_and_sheet(self) -> str:
         """Path and sheet, for messages."""
-        return _file_and_sheet_name(self.path, self.sheet)
+        return _file_and_sheet_name(self.path, self.sheet_name)
 
     @property
     def name_and_sheet(self) -> str:
         """Name of the file, and sheet."""
-        return _file_and_sheet_name(self.path.name, self.sheet)
+        return _file_and_sheet_name(self.path.name, self.sheet_name)
 
     @property
     def has_only_atlas_regions(self) -> bool:
@@ -273,7 +273,7 @@ def read_sheets_and_errors(
     if none is.
     """
     sheet_contents_list, sheet_errors = list[TableContents](), list[BrainlsapError]()
-    for sheet_name in _list_sheets(table_path):
+    for sheet_name in _list_sheet_names(table_path):
         try:
             sheet_contents_list.append(
                 read_table_contents(table_path, atlas, sheet_name, user_columns)
@@ -285,7 +285,7 @@ def read_sheets_and_errors(
     return sheet_contents_list, sheet_errors
 
 
-def _list_sheets(table_path: str | Path) -> list[str]:
+def _list_sheet_names(table_path: str | Path) -> list[str]:
     """Return the sheets of a workbook of several; "" for any other table."""
     if Path(table_path).suffix.lower() == ".xlsx":
         with (
@@ -310,7 +310,7 @@ def read_table_contents(
     numbers in some rows only are faults of these rows.
     """
     path_and_sheet = _file_and_sheet_name(table_path, sheet_name)
-    scan_rows_record, layout_record = _join_rows_and_losses(
+    scan_rows_record, join_losses = _join_rows_and_losses(
         path_and_sheet, read_scan_rows(table_path, sheet_name, user_columns), atlas
     )
     participant_ids = [
@@ -332,9 +332,9 @@ def read_table_contents(
         _file_and_sheet_name(Path(table_path).name, sheet_name)
     )
     if default_measure_name in ("", "suvr"):
-        tracer_feature_names = find_tracer_feature_names(scan_rows_record.text_table)
-        if len(tracer_feature_names) == 1:
-            default_measure_name = tracer_feature_names.pop()
+        tracer_feature_set = find_tracer_feature_set(scan_rows_record.text_table)
+        if len(tracer_feature_set) == 1:
+            default_measure_name = tracer_feature_set.pop()
     if header_match := FREESURFER_HEAD.fullmatch(scan_rows_record.id_column_name):
         side_letter = header_match[1].upper() if header_match[1] else None
         default_measure_name = MEASURE_OF_WORD.get(header_match[2].lower(), "other")
@@ -350,18 +350,18 @@ def read_table_contents(
     return table_contents._replace(
         id_column_name=scan_rows_record.id_column_name,
         session_column_name=scan_rows_record.session_column_name,
-        missing_words=scan_rows_record.missing_words,
+        missing_words_by_column=scan_rows_record.missing_words_by_column,
         unmatched_region_names=(
             *table_contents.unmatched_region_names,
-            *layout_record.unmatched_region_names,
+            *join_losses.unmatched_region_names,
         ),
         excluded_column_names=(
             *table_contents.excluded_column_names,
-            *layout_record.excluded_names,
+            *join_losses.excluded_names,
         ),
         fault_by_row_index={
             **table_contents.fault_by_row_index,
-            **layout_record.fault_by_row_index,
+            **join_losses.fault_by_row_index,
         },
     )
 
@@ -584,7 +584,7 @@ def _join_rows_and_losses(
         text_table=pd.DataFrame(cells_by_joined_column, dtype=object).rename_axis(
             columns=scan_rows_record.id_column_name
         ),
-        missing_words={
+        missing_words_by_column={
             column_name: {
                 int(scan_index_by_row[row_index]): missing_word
                 for row_index, missing_word in missing_word_by_row.items()
@@ -592,7 +592,7 @@ def _join_rows_and_losses(
             for (
                 column_name,
                 missing_word_by_row,
-            ) in scan_rows_record.missing_words.items()
+            ) in scan_rows_record.missing_words_by_column.items()
             if column_name in fact_column_names
         },
     )
@@ -773,7 +773,7 @@ def _has_tracer_name(cell_text: str) -> bool:
     return any(not tracer.is_generic for tracer in find_tracers(cell_text))
 
 
-def find_tracer_feature_names(cells_by_column: Mapping[str, _Cells]) -> set[str]:
+def find_tracer_feature_set(cells_by_column: Mapping[str, _Cells]) -> set[str]:
     """Return the features, such as fdg, of the tracers in a table's cells."""
     distinct_cell_texts = {
         cell_text
@@ -804,7 +804,7 @@ def _check_tracer_of_columns(
     table_path: Path, cells_by_column: Mapping[str, _Cells], measure_name: str
 ) -> None:
     """Raise if the columns of one scan's table name another tracer."""
-    other_feature_names = find_tracer_feature_names(cells_by_column) - {measure_name}
+    other_feature_names = find_tracer_feature_set(cells_by_column) - {measure_name}
     if other_feature_names and measure_name in PET_FEATURES:
         columns_text = join_with_commas(
             map(repr, find_tracer_column_names(cells_by_column))
@@ -835,17 +835,17 @@ def _parse_table_contents(
     """
     path_and_sheet = _file_and_sheet_name(table_path, sheet_name)
     original_name_by_column = _make_stem_by_column(cell_table)
-    sorted_columns = _sort_column_names(
+    sorted_columns_record = _sort_column_names(
         original_name_by_column, atlas, side_letter, default_measure_name
     )
-    region_column_names = [
-        region_column_name
+    value_column_names = [
+        value_column_name
         for equivalent_column_names in (
-            sorted_columns.column_names_by_measure_region.values()
+            sorted_columns_record.column_names_by_measure_region.values()
         )
-        for region_column_name in equivalent_column_names
+        for value_column_name in equivalent_column_names
     ]
-    region_cell_table = cell_table[region_column_names]
+    region_cell_table = cell_table[value_column_names]
     fault_by_row_index: dict[int, Finding] = {}
     try:
         column_arrays = parse_number_array(path_and_sheet, region_cell_table).T
@@ -859,35 +859,38 @@ def _parse_table_contents(
         faultless_cell_array = region_cell_table.to_numpy(dtype=object, copy=True)
         faultless_cell_array[[*fault_by_row_index]] = None
         column_arrays = parse_number_array(path_and_sheet, faultless_cell_array).T
-    numbers_by_column = dict(zip(region_column_names, column_arrays, strict=True))
+    numbers_by_column = dict(zip(value_column_names, column_arrays, strict=True))
     values_by_measure_region: dict[tuple[str, int], np.ndarray] = {}
     conflict_texts = list[str]()
     unused_column_names = list[str]()
     zero_region_names = list[str]()
     for (
-        measure_name,
-        region_index,
-    ), equivalent_column_names in sorted_columns.column_names_by_measure_region.items():
+        (
+            measure_name,
+            region_index,
+        ),
+        equivalent_column_names,
+    ) in sorted_columns_record.column_names_by_measure_region.items():
         region_name = atlas.names[region_index]
         # Numbered copies that are 0 everywhere do not count.
         used_column_names = [
-            region_column_name
-            for region_column_name in equivalent_column_names
-            if numbers_by_column[region_column_name].any()
-            or original_name_by_column[region_column_name] == region_column_name
+            value_column_name
+            for value_column_name in equivalent_column_names
+            if numbers_by_column[value_column_name].any()
+            or original_name_by_column[value_column_name] == value_column_name
         ]
         column_numbers = numbers_by_column[used_column_names[0]]
         values_by_measure_region[measure_name, region_index] = column_numbers
         unused_column_names += [
-            region_column_name
-            for region_column_name in equivalent_column_names
-            if region_column_name != used_column_names[0]
+            value_column_name
+            for value_column_name in equivalent_column_names
+            if value_column_name != used_column_names[0]
         ]
         if not all(
             np.array_equal(
-                numbers_by_column[region_column_name], column_numbers, equal_nan=True
+                numbers_by_column[value_column_name], column_numbers, equal_nan=True
             )
-            for region_column_name in used_column_names
+            for value_column_name in used_column_names
         ):
             conflict_texts.append(
                 f"{' and '.join(map(repr, equivalent_column_names))} ({region_name})"
@@ -917,20 +920,24 @@ def _parse_table_contents(
             f"{join_with_commas(zero_region_names)}"
         )
         table_findings.append(Finding(message))
-    fact_column_names = sorted_columns.fact_column_names
+    fact_column_names = sorted_columns_record.fact_column_names
     if not values_by_measure_region:
-        fact_column_names = fact_column_names + sorted_columns.excluded_column_names
+        fact_column_names = (
+            fact_column_names + sorted_columns_record.excluded_column_names
+        )
     return TableContents(
         table_path,
         scan_identities,
         cell_table[fact_column_names],
         values_by_measure_region,
-        unmatched_region_names=tuple(sorted_columns.unmatched_region_names),
-        excluded_column_names=tuple(sorted_columns.excluded_column_names),
+        unmatched_region_names=tuple(sorted_columns_record.unmatched_region_names),
+        excluded_column_names=tuple(sorted_columns_record.excluded_column_names),
         notes=tuple(table_findings),
-        sheet=sheet_name,
+        sheet_name=sheet_name,
         fault_by_row_index=fault_by_row_index,
-        measures_in_other_units=frozenset(sorted_columns.measures_in_other_units),
+        measures_in_other_units=frozenset(
+            sorted_columns_record.measures_in_other_units
+        ),
     )
 
 
@@ -1018,7 +1025,7 @@ def _measure_name_with_unit(measure_name: str, unit: str) -> str:
         return _MEASURE_OF_UNIT.get(unit, "")
     if unit == "suvr" and measure_name in (*PET_FEATURES, "suvr"):
         return measure_name
-    measure_unit = get_measure_properties(measure_name).unit
+    measure_unit = get_measure_record(measure_name).unit
     return measure_name if measure_unit in ("", unit) else f"{measure_name} [{unit}]"
 
 
@@ -1029,7 +1036,7 @@ def _sort_column_names(
     default_measure_name: str,
 ) -> _SortedColumns:
     """Sort column names by what they name: a region, something left out, or a fact."""
-    sorted_columns = _SortedColumns({}, [], [], [], set())
+    sorted_columns_record = _SortedColumns({}, [], [], [], set())
     name_unit_by_column = {
         column_name: _split_name_and_unit(unitless_column_name)
         for column_name, unitless_column_name in original_name_by_column.items()
@@ -1064,24 +1071,24 @@ def _sort_column_names(
                 unitless_measure_name = measure_name
                 measure_name = _measure_name_with_unit(measure_name, unit)
                 if unitless_measure_name not in ("", measure_name):
-                    sorted_columns.measures_in_other_units.add(measure_name)
+                    sorted_columns_record.measures_in_other_units.add(measure_name)
             measure_region_key = (measure_name, region_index)
-            sorted_columns.column_names_by_measure_region.setdefault(
+            sorted_columns_record.column_names_by_measure_region.setdefault(
                 measure_region_key, []
             ).append(column_name)
         elif is_excluded_region and unitless_column_name.lower() not in _HEAD_SIZES:
-            sorted_columns.excluded_column_names.append(column_name)
+            sorted_columns_record.excluded_column_names.append(column_name)
         else:
-            sorted_columns.fact_column_names.append(column_name)
+            sorted_columns_record.fact_column_names.append(column_name)
             if split_side_from_name(region_name)[0]:
-                sorted_columns.unmatched_region_names.append(region_name)
-    return sorted_columns
+                sorted_columns_record.unmatched_region_names.append(region_name)
+    return sorted_columns_record
 
 
 def read_region_values_and_notes(
     table_path: str | Path,
     atlas: Atlas,
-    measure_properties: MeasureProperties,
+    measure_record: MeasureRecord,
     *,
     frames: tuple[float, float] | None = None,
     reference: str | None = None,
@@ -1094,7 +1101,7 @@ def read_region_values_and_notes(
     is of one hemisphere, the file of the other beside it is read, too.
     """
     table_path = Path(table_path)
-    _check_tracer_of_name(table_path, measure_properties.name)
+    _check_tracer_of_name(table_path, measure_record.name)
     frame_notes = tuple[str, ...]()
     reference_text = reference or "the reference region in the _ref- file"
     scaling_note = f"PET: values were divided by the mean of {reference_text}"
@@ -1119,7 +1126,7 @@ def read_region_values_and_notes(
             frame_notes = (scaling_note,)
         else:
             region_names, value_cells = _read_hemisphere_names_and_cells(
-                table_path, cells_by_column, measure_properties, atlas
+                table_path, cells_by_column, measure_record, atlas
             )
     if message := unknown_names_sentence(region_names, atlas):
         raise RegionNameError(
@@ -1146,7 +1153,7 @@ def read_region_values_and_notes(
     region_cells = np.array(value_cells, dtype=object)[row_indices[region_indices]]
     # Messages about wrong numbers name the region.
     value_titles = [
-        f"{measure_properties.name} of {atlas.names[i]}" for i in region_indices
+        f"{measure_record.name} of {atlas.names[i]}" for i in region_indices
     ]
     region_values = np.full(len(atlas), np.nan)
     region_values[region_indices] = parse_number_array(
@@ -1159,25 +1166,27 @@ def _are_row_counts(region_names: Sequence[str]) -> bool:
     """Return whether names are consecutive numbers, as the label numbers are not."""
     if not all(map(str.isdecimal, region_names)):
         return False
-    numbers = sorted(map(int, region_names))
-    return numbers == [*range(numbers[0], numbers[0] + len(numbers))]
+    sorted_numbers = sorted(map(int, region_names))
+    return sorted_numbers == [
+        *range(sorted_numbers[0], sorted_numbers[0] + len(sorted_numbers))
+    ]
 
 
 def _read_hemisphere_names_and_cells(
     table_path: Path,
     cells_by_column: Mapping[str, _Cells],
-    measure_properties: MeasureProperties,
+    measure_record: MeasureRecord,
     atlas: Atlas,
 ) -> tuple[list[str], list[str | float | None]]:
     """Return names and cells of a table, and of that of the other hemisphere."""
     region_names, region_cells = _read_static_names_and_cells(
-        table_path, cells_by_column, measure_properties, atlas
+        table_path, cells_by_column, measure_record, atlas
     )
     other_path = find_other_side_path(table_path)
     if other_path:
         other_file_cells_by_column = read_table_columns(other_path)
         other_region_names, other_region_cells = _read_static_names_and_cells(
-            other_path, other_file_cells_by_column, measure_properties, atlas
+            other_path, other_file_cells_by_column, measure_record, atlas
         )
         region_names = [*region_names, *other_region_names]
         region_cells = [*region_cells, *other_region_cells]
@@ -1187,7 +1196,7 @@ def _read_hemisphere_names_and_cells(
 def _read_static_names_and_cells(
     table_path: Path,
     cells_by_column: Mapping[str, _Cells],
-    measure_properties: MeasureProperties,
+    measure_record: MeasureRecord,
     atlas: Atlas,
 ) -> tuple[list[str], list[str | float | None]]:
     """Return names and cells of a table with a row, or a column, for every region."""
@@ -1204,21 +1213,21 @@ def _read_static_names_and_cells(
         cells_by_column, NAME_COLUMNS
     )
     # Before any layout is read, so that no layout can forget it.
-    _check_tracer_of_columns(table_path, cells_by_column, measure_properties.name)
+    _check_tracer_of_columns(table_path, cells_by_column, measure_record.name)
     if name_column_name is not None:
         _check_one_scan(table_path, cells_by_column)
     if name_column_name is None and len(next(iter(cells_by_column.values()))) == 1:
         return _read_row_names_and_cells(
-            table_path, cells_by_column, measure_properties, atlas, file_side
+            table_path, cells_by_column, measure_record, atlas, file_side
         )
     value_column_name = find_column_name(
-        cells_by_column, measure_properties.value_column_names
+        cells_by_column, measure_record.value_column_names
     )
     if name_column_name is None or value_column_name is None:
         expected_column_names = (
             NAME_COLUMNS
             if name_column_name is None
-            else measure_properties.value_column_names
+            else measure_record.value_column_names
         )
         content_text = "region names" if name_column_name is None else "values"
         raise FileFormatError(
@@ -1244,7 +1253,7 @@ def _read_static_names_and_cells(
 def _read_row_names_and_cells(
     table_path: Path,
     cells_by_column: Mapping[str, _Cells],
-    measure_properties: MeasureProperties,
+    measure_record: MeasureRecord,
     atlas: Atlas,
     file_side_letter: str | None,
 ) -> tuple[list[str], list[str | float | None]]:
@@ -1259,7 +1268,7 @@ def _read_row_names_and_cells(
     # Columns that name the measure come last, because they replace the others.
     for accepted_measure_name in (
         "",
-        *map(str.lower, reversed(measure_properties.header_measures)),
+        *map(str.lower, reversed(measure_record.header_measures)),
     ):
         for (
             column_measure_name,
@@ -1448,7 +1457,7 @@ def _refuse_unclear_side_column(
 ) -> None:
     """Raise if a column has two values that tell regions of one name apart."""
     for column_name, column_cells in cells_by_column.items():
-        pair_cells = dict.fromkeys(
+        distinct_pair_cells = dict.fromkeys(
             column_cells[row_index]
             for row_index_pair in row_index_pairs
             for row_index in row_index_pair
@@ -1457,9 +1466,9 @@ def _refuse_unclear_side_column(
             len({column_cells[row_index] for row_index in row_index_pair}) == 2
             for row_index_pair in row_index_pairs
         )
-        if differs_within_pairs and len(pair_cells) == 2:
+        if differs_within_pairs and len(distinct_pair_cells) == 2:
             values_text = " and ".join(
-                repr(pair_cell or "n/a") for pair_cell in pair_cells
+                repr(pair_cell or "n/a") for pair_cell in distinct_pair_cells
             )
             raise FileFormatError(
                 f"the column {column_name!r} contains {values_text} for regions of the "
@@ -1623,13 +1632,13 @@ def _find_measure_region_by_column(
         measure_and_region = _find_measure_and_region(column_name, atlas, side_letter)
         if measure_and_region is not None:
             measure_region_by_column[column_name] = measure_and_region
-    count_by_measure = Counter(
+    n_columns_by_measure = Counter(
         measure_name for measure_name, _ in measure_region_by_column.values()
     )
     return {
         column_name: (measure_name, region_name)
         for column_name, (measure_name, region_name) in measure_region_by_column.items()
-        if count_by_measure[measure_name] > min_n_regions
+        if n_columns_by_measure[measure_name] > min_n_regions
     }
 
 

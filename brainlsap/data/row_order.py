@@ -103,7 +103,7 @@ class RowOrder(NamedTuple):
 
     Parameters
     ----------
-    tool : str
+    tool_name : str
         Value of `row_order=` for it.
     names : tuple of str
         Name of each row.
@@ -113,7 +113,7 @@ class RowOrder(NamedTuple):
         Whether rows of one name are parts of a region, whose weights are added.
     """
 
-    tool: str
+    tool_name: str
     names: tuple[str, ...]
     description: str
     adds_parts: bool = False
@@ -138,15 +138,15 @@ class RowNames(NamedTuple):
         the atlas, label "numbers", "array" in memory, or "" where nothing decided.
     adds_parts : bool
         Whether rows of one name are parts of a region, whose weights are added.
-    tool : str
-        The order's `RowOrder.tool`, where an order names the rows.
+    tool_name : str
+        The order's `RowOrder.tool_name`, where an order names the rows.
     """
 
     names: tuple[str, ...]
     note: str
     source: Literal["names", "words", "row_order", "settings", "numbers", "array", ""]
     adds_parts: bool = False
-    tool: str = ""
+    tool_name: str = ""
 
     @property
     def is_tool_order(self) -> bool:
@@ -154,7 +154,7 @@ class RowNames(NamedTuple):
 
         Arrangements of the same regions may be mixed.
         """
-        return self.tool != "" and self.tool not in _ARRANGEMENTS
+        return self.tool_name != "" and self.tool_name not in _ARRANGEMENTS
 
 
 # ---- known orders -------------------------------------------------------------------
@@ -189,12 +189,12 @@ def list_fitting_orders(atlas: Atlas, n_matrix_rows: int) -> list[RowOrder]:
 
     Of orders that put the same regions into the same rows, the first counts.
     """
-    order_by_regions = dict[tuple[int | None, ...], RowOrder]()
+    order_by_region_indices = dict[tuple[int | None, ...], RowOrder]()
     for row_order in list_row_orders(atlas):
         if len(row_order.names) == n_matrix_rows:
             row_region_indices = find_region_index_by_row(atlas, row_order.names)
-            order_by_regions.setdefault(row_region_indices, row_order)
-    return list(order_by_regions.values())
+            order_by_region_indices.setdefault(row_region_indices, row_order)
+    return list(order_by_region_indices.values())
 
 
 def find_bundled_atlas_and_order(own_atlas: Atlas) -> tuple[str, str] | None:
@@ -213,7 +213,7 @@ def find_bundled_atlas_and_order(own_atlas: Atlas) -> tuple[str, str] | None:
                 find_region_index_by_row(bundled_atlas, row_order.names)
                 == row_region_indices
             ):
-                return bundled_name, row_order.tool
+                return bundled_name, row_order.tool_name
         return bundled_name, ""
     return None
 
@@ -550,7 +550,7 @@ def choose_row_names(
             expected_order.note,
             "row_order",
             expected_order.adds_parts,
-            expected_order.tool,
+            expected_order.tool_name,
         )
     return _choose_row_names_by_evidence(
         matrix_path, weight_matrix, atlas, comment_text
@@ -631,7 +631,7 @@ def unknown_order_message(
 
 def format_candidate_line(row_order: RowOrder, evidence_text: str) -> str:
     """Return the line of a message for one order that rows may have."""
-    setting_text = option_text("row_order", row_order.tool)
+    setting_text = option_text("row_order", row_order.tool_name)
     return f"{setting_text} ({row_order.description}): {evidence_text}"
 
 
@@ -653,11 +653,11 @@ def _choose_row_names_by_lists(
 
     Raises where the lists contradict each other, or the order that was asked for.
     """
-    regions_by_list = {
+    region_indices_by_list = {
         list_name: find_region_index_by_row(atlas, row_names)
         for list_name, row_names in names_by_list.items()
     }
-    if len({*regions_by_list.values()}) > 1:
+    if len({*region_indices_by_list.values()}) > 1:
         raise FileFormatError(
             f"{' and '.join(names_by_list)} in the same folder contradict each other "
             "about the names of the rows. Keep only the correct list, or give the "
@@ -665,14 +665,14 @@ def _choose_row_names_by_lists(
             path=matrix_path,
         )
     list_name, row_names = next(iter(names_by_list.items()))
-    if expected_order and regions_by_list[list_name] != find_region_index_by_row(
+    if expected_order and region_indices_by_list[list_name] != find_region_index_by_row(
         atlas, expected_order.names
     ):
         raise FileFormatError(
             f"the names of the rows in {list_name} contradict "
-            f"{option_text('row_order', expected_order.tool)}. To use the names in "
-            f"{list_name}, leave {option_text('row_order')} out. To use other names, "
-            f"give them with {option_text('labels')}.",
+            f"{option_text('row_order', expected_order.tool_name)}. To use the names "
+            f"in {list_name}, leave {option_text('row_order')} out. To use other "
+            f"names, give them with {option_text('labels')}.",
             path=matrix_path,
         )
     return RowNames(row_names, f"rows named by {list_name}", "names")
@@ -686,7 +686,7 @@ def _choose_row_names_by_evidence(
     tool_name = _find_tool_name(matrix_path, comment_text, atlas)
     # of all orders, since one of another tool may put the same regions into these rows
     for row_order in list_row_orders(atlas):
-        if row_order.tool == tool_name and len(row_order.names) == n_matrix_rows:
+        if row_order.tool_name == tool_name and len(row_order.names) == n_matrix_rows:
             order_note = (
                 f"{row_order.note}, because its path or first line names this tool"
             )
@@ -695,14 +695,14 @@ def _choose_row_names_by_evidence(
                 order_note,
                 "words",
                 row_order.adds_parts,
-                row_order.tool,
+                row_order.tool_name,
             )
     if _are_rows_label_numbers(weight_matrix, atlas):
         row_order = _make_label_number_order(n_matrix_rows)
         return RowNames(row_order.names, row_order.note, "numbers")
     if atlas.settings.get("unnamed_rows") and n_matrix_rows == len(atlas):
         order_note = f"the rows were read in the order of {atlas.name}"
-        return RowNames(atlas.names, order_note, "settings", tool="atlas")
+        return RowNames(atlas.names, order_note, "settings", tool_name="atlas")
     return RowNames((), "", "")
 
 
@@ -712,7 +712,10 @@ def _get_named_row_order(
     """Return the order of this name for so many rows, or raise."""
     n_matrix_rows = len(weight_matrix)
     for row_order in list_row_orders(atlas):
-        if row_order.tool == row_order_name and len(row_order.names) == n_matrix_rows:
+        if (
+            row_order.tool_name == row_order_name
+            and len(row_order.names) == n_matrix_rows
+        ):
             return row_order
     if row_order_name == "freesurfer" and n_matrix_rows >= _MIN_LABEL_NUMBER:
         return _make_label_number_order(n_matrix_rows)

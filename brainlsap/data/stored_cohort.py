@@ -18,7 +18,10 @@ import pandas as pd
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.cohort import COHORT_SUFFIXES, Cohort
 from brainlsap.data.covariates import KEY_COLUMNS, find_spelling_faults
-from brainlsap.data.excluded_ids import match_excluded_scan_names, read_excluded_ids
+from brainlsap.data.excluded_ids import (
+    match_excluded_scan_names,
+    read_place_by_excluded_id,
+)
 from brainlsap.data.find_files import make_visit_sort_key
 from brainlsap.data.flow import (
     LATER_VISIT,
@@ -129,16 +132,16 @@ def read_cohort_file(cohort_path: str | Path, **options: Any) -> Cohort:
     elif excluded_scan_names:
         _check_named_classes(cohort_path, cohort)
     # A report and a stored model state the options that were applied last.
-    selecting_options = new_options.to_jsonable(SELECTING_OPTIONS)
+    value_by_selecting_option = new_options.to_jsonable(SELECTING_OPTIONS)
     if cohort.reading_options.exclude and excluded_scan_names:
         # State the scans that the file leaves out, and those that were named now.
         excluded_row_mask = cohort.left_out["fate"] == EXCLUDED
-        selecting_options["exclude"] = sorted(
+        value_by_selecting_option["exclude"] = sorted(
             cohort.left_out["scan"][excluded_row_mask]
         )
     if skip_faulty:
-        selecting_options["skip_faulty"] = True
-    reading_options = cohort.reading_options.change(**selecting_options)
+        value_by_selecting_option["skip_faulty"] = True
+    reading_options = cohort.reading_options.change(**value_by_selecting_option)
     return replace(cohort, reading_options=reading_options)
 
 
@@ -313,7 +316,7 @@ def _find_excluded_scan_names(
     cohort: Cohort, exclude: str | Path | Sequence[str] | None
 ) -> set[str]:
     """Return the scans that an option excludes, also those that are left out by now."""
-    place_by_excluded_id = read_excluded_ids(exclude)
+    place_by_excluded_id = read_place_by_excluded_id(exclude)
     return (
         match_excluded_scan_names(place_by_excluded_id, _list_scan_fates(cohort))
         if place_by_excluded_id
@@ -456,17 +459,21 @@ def _make_cohort_of_scans(
     baseline_findings = list[Finding]()
     n_people_without_baseline = 0
     for participant_id, person_table in scan_table.groupby("participant", sort=False):
-        session_ids = person_table["session"]
-        baseline_session_ids = session_ids[baseline_session_mask[session_ids.index]]
-        baseline_session_ids = baseline_session_ids[
-            baseline_session_ids.isin(
-                choose_baseline_names([*baseline_session_ids], [*baseline_session_ids])
+        session_id_series = person_table["session"]
+        baseline_session_series = session_id_series[
+            baseline_session_mask[session_id_series.index]
+        ]
+        baseline_session_series = baseline_session_series[
+            baseline_session_series.isin(
+                choose_baseline_names(
+                    [*baseline_session_series], [*baseline_session_series]
+                )
             )
         ]
         if (
-            baseline_session_ids.empty
+            baseline_session_series.empty
             and baseline_session_mask.any()
-            and (session_ids != "").all()
+            and (session_id_series != "").all()
         ):
             n_people_without_baseline += (
                 1  # as where the baseline is listed and was not scanned
@@ -475,7 +482,9 @@ def _make_cohort_of_scans(
         try:
             baseline_row_indices.append(
                 _find_baseline_row_index(
-                    session_ids if baseline_session_ids.empty else baseline_session_ids
+                    session_id_series
+                    if baseline_session_series.empty
+                    else baseline_session_series
                 )
             )
         except CohortError as error:
@@ -573,8 +582,8 @@ def _make_cohort_of_labels(
     if is_same_column and classes is None:
         return cohort
     scan_table = cohort.table
-    label_texts = get_label_series(cohort, label_name)
-    if label_texts is None:
+    label_series = get_label_series(cohort, label_name)
+    if label_series is None:
         column_names = [
             cohort.label_name,
             *map(str, scan_table.columns[len(KEY_COLUMNS) :]),
@@ -593,11 +602,11 @@ def _make_cohort_of_labels(
         scan_table = scan_table.drop(columns=[covariate_name])
         if cohort.classes != (UNLABELLED,):
             scan_table[cohort.label_name] = scan_table["label"]
-    label_counts = label_texts.value_counts().sort_index()
+    n_scans_by_label = label_series.value_counts().sort_index()
     ordered_class_names, are_classes_ordered = order_classes(
-        list(label_counts.index), classes
+        list(n_scans_by_label.index), classes
     )
-    class_scan_mask = label_texts.isin(ordered_class_names)
+    class_scan_mask = label_series.isin(ordered_class_names)
     fault_findings, class_note = list[Finding](), ""
     skipped_fault_by_scan: dict[str, Finding] = {}
     if classes is None:
@@ -620,17 +629,17 @@ def _make_cohort_of_labels(
             fault_findings += label_findings
     else:
         lower_class_names = {label_text.lower() for label_text in ordered_class_names}
-        caseless_class_mask = label_texts.str.lower().isin(lower_class_names)
+        caseless_class_mask = label_series.str.lower().isin(lower_class_names)
         fault_findings += find_spelling_faults(
-            label_name, label_texts[caseless_class_mask], scan_table["scan"]
+            label_name, label_series[caseless_class_mask], scan_table["scan"]
         )
         fault_findings += find_absent_class_faults(
-            label_name, ordered_class_names, label_counts
+            label_name, ordered_class_names, n_scans_by_label
         )
-        other_label_counts = (
-            label_texts[~class_scan_mask].fillna("n/a").value_counts().sort_index()
+        n_scans_by_other_label = (
+            label_series[~class_scan_mask].fillna("n/a").value_counts().sort_index()
         )
-        if counts_text := named_counts_text(other_label_counts.items()):
+        if counts_text := named_counts_text(n_scans_by_other_label.items()):
             class_note = (
                 f"scans are left out because their {label_name} is not one of the "
                 f"classes: {counts_text}"
@@ -646,14 +655,14 @@ def _make_cohort_of_labels(
     )
     if class_note:
         findings = (*findings, Finding(class_note, LEFT_OUT, kind=CLASSES))
-    scan_table = scan_table.assign(label=label_texts)[class_scan_mask].reset_index(
+    scan_table = scan_table.assign(label=label_series)[class_scan_mask].reset_index(
         drop=True
     )
     selected_cohort = cohort.select(
         class_scan_mask.to_numpy(),
         fate=[
             NO_LABEL if pd.isna(label_text) else OTHER_CLASS
-            for label_text in label_texts
+            for label_text in label_series
         ],
     )
     selected_cohort = replace(

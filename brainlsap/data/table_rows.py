@@ -124,9 +124,11 @@ def read_header_and_rows(
     delimiter_match = _DELIMITER_LINE.fullmatch(first_line)
     if delimiter_match:
         line_indices = line_indices[1:]
-    comment_indices = list(takewhile(lambda i: text_lines[i][0] == "#", line_indices))
-    line_indices = line_indices[len(comment_indices) :]
-    comment_line_numbers = [i + 1 for i in comment_indices]
+    comment_line_indices = list(
+        takewhile(lambda i: text_lines[i][0] == "#", line_indices)
+    )
+    line_indices = line_indices[len(comment_line_indices) :]
+    comment_line_numbers = [i + 1 for i in comment_line_indices]
     if not line_indices:
         raise _make_empty_table_error(table_path, comment_line_numbers)
     first_line = text_lines[line_indices[0]]
@@ -137,7 +139,7 @@ def read_header_and_rows(
             i + 1,
             _split_column_names(text_lines[i].removeprefix("#").lstrip(" "), delimiter),
         )
-        for i in comment_indices
+        for i in comment_line_indices
         if delimiter_match or _may_have_delimiter(text_lines[i], delimiter)
     ]
     first_row = TableRow(
@@ -227,16 +229,16 @@ def drop_title_rows(
     table_rows: list[TableRow], score_header: HeaderScoreFunction
 ) -> list[TableRow]:
     """Return rows without titles: rows of one filled cell above the column names."""
-    n_titles = 0
+    n_title_rows = 0
     while (
-        n_titles + 1 < len(table_rows)
-        and _count_filled_cells(table_rows[n_titles])
+        n_title_rows + 1 < len(table_rows)
+        and _count_filled_cells(table_rows[n_title_rows])
         < 2
-        <= _count_filled_cells(table_rows[n_titles + 1])
-        and score_header(table_rows[n_titles].cells) == 0
+        <= _count_filled_cells(table_rows[n_title_rows + 1])
+        and score_header(table_rows[n_title_rows].cells) == 0
     ):
-        n_titles += 1
-    return table_rows[n_titles:]
+        n_title_rows += 1
+    return table_rows[n_title_rows:]
 
 
 def read_sheet_header_and_rows(
@@ -398,12 +400,12 @@ def _cut_quoted_line_cells(
     except csv.Error:
         quoted_cells = plain_cells
     unquoted_cells = [_unquote(cell_text) for cell_text in plain_cells]
-    possible_readings = [unquoted_cells, quoted_cells]
+    possible_cell_lists = [unquoted_cells, quoted_cells]
     if not delimiter:
-        possible_readings.reverse()
+        possible_cell_lists.reverse()
     # R writes names of rows without a name of their column.
     for n_expected_cells in (n_cells, n_cells + 1):
-        for row_cells in possible_readings:
+        for row_cells in possible_cell_lists:
             if len(row_cells) == n_expected_cells:
                 return row_cells
     return unquoted_cells
@@ -422,9 +424,9 @@ def _cut_quoted_table_rows(
     `delimiter_pattern` matches a delimiter, but not a comma in a sentence.
     """
     table_rows = []
-    next_index = -1
+    next_line_index = -1
     for i in line_indices:
-        if i < next_index:
+        if i < next_line_index:
             # The line is inside a cell of several lines.
             continue
         text_line = text_lines[i]
@@ -437,11 +439,11 @@ def _cut_quoted_table_rows(
             row_cell_texts, n_lines = _parse_cells_and_n_lines(
                 table_path, text_lines, i, delimiter
             )
-            next_index = i + n_lines
+            next_line_index = i + n_lines
             _refuse_swallowed_rows(
                 table_path,
                 i + 1,
-                next_index,
+                next_line_index,
                 row_cell_texts,
                 delimiter_pattern,
                 n_cells,

@@ -199,13 +199,13 @@ class TableColumns(dict[str, list[str | None]]):
         Line of the file, or row of the sheet, that every row comes from.
     comment_line_numbers : list of int
         Lines above the header that begin with `#`.
-    missing_words : MissingWords
+    missing_words_by_column : MissingWords
         Words that count as missing and may have been meant as words.
     """
 
     line_numbers: list[int]
     comment_line_numbers: list[int]
-    missing_words: MissingWords
+    missing_words_by_column: MissingWords
 
 
 def read_table_columns(table_path: str | Path, sheet_name: str = "") -> TableColumns:
@@ -254,7 +254,7 @@ def read_table_columns(table_path: str | Path, sheet_name: str = "") -> TableCol
         }
         if missing_word_by_row:
             missing_words_by_column[column_name] = missing_word_by_row
-    cells_by_column.missing_words = missing_words_by_column
+    cells_by_column.missing_words_by_column = missing_words_by_column
     return cells_by_column
 
 
@@ -279,11 +279,11 @@ def split_rows_by_visit(cells_by_column: TableColumns) -> TableColumns:
     if id_column_name is None or has_visits or not column_by_instance_dicts:
         return cells_by_column
     row_visit_pairs = _find_row_visit_pairs(cells_by_column, column_by_instance_dicts)
-    visit_table = TableColumns()
-    visit_table.line_numbers = [
+    visit_cells_by_column = TableColumns()
+    visit_cells_by_column.line_numbers = [
         cells_by_column.line_numbers[row_index] for row_index, _ in row_visit_pairs
     ]
-    visit_table.comment_line_numbers = cells_by_column.comment_line_numbers
+    visit_cells_by_column.comment_line_numbers = cells_by_column.comment_line_numbers
     missing_words_by_column: dict[str, dict[int, str]] = {}
     visit_numbers = {visit_number for _, visit_number in row_visit_pairs}
     empty_cells: list[str | None] = [None] * len(cells_by_column.line_numbers)
@@ -300,14 +300,14 @@ def split_rows_by_visit(cells_by_column: TableColumns) -> TableColumns:
             else cells_by_column[column_name]
             for visit_number, column_name in column_name_by_visit.items()
         }
-        visit_table[field_name] = [
+        visit_cells_by_column[field_name] = [
             cells_by_visit[visit_number][row_index]
             for row_index, visit_number in row_visit_pairs
         ]
         missing_words_by_visit: dict[int | None, Mapping[int, str]] = {
             visit_number: {}
             if column_name is None
-            else cells_by_column.missing_words.get(column_name, {})
+            else cells_by_column.missing_words_by_column.get(column_name, {})
             for visit_number, column_name in column_name_by_visit.items()
         }
         if any(missing_words_by_visit.values()):
@@ -318,12 +318,12 @@ def split_rows_by_visit(cells_by_column: TableColumns) -> TableColumns:
                 )
                 if row_index in missing_words_by_visit[visit_number]
             }
-    visit_table.missing_words = missing_words_by_column
-    visit_table[INSTANCE_COLUMN] = [
+    visit_cells_by_column.missing_words_by_column = missing_words_by_column
+    visit_cells_by_column[INSTANCE_COLUMN] = [
         None if visit_number is None else str(visit_number)
         for _, visit_number in row_visit_pairs
     ]
-    return visit_table
+    return visit_cells_by_column
 
 
 def _make_column_by_field_instance(
@@ -359,21 +359,21 @@ def _find_row_visit_pairs(
     cells_by_column: TableColumns, column_by_instance_dicts: Sequence[Mapping[int, str]]
 ) -> list[tuple[int, int | None]]:
     """Return every row with each of its visits; None for a row that has none."""
-    has_visit_by_instance: dict[int, np.ndarray] = {}
+    visit_mask_by_instance: dict[int, np.ndarray] = {}
     for column_name_by_instance in column_by_instance_dicts:
         for instance_number, column_name in column_name_by_instance.items():
             filled_cell_flags = [
                 cell_text is not None for cell_text in cells_by_column[column_name]
             ]
-            has_visit_by_instance[instance_number] = has_visit_by_instance.get(
+            visit_mask_by_instance[instance_number] = visit_mask_by_instance.get(
                 instance_number, False
             ) | np.array(filled_cell_flags)
     row_visit_pairs = list[tuple[int, int | None]]()
     for row_index in range(len(cells_by_column.line_numbers)):
         visit_numbers = [
             visit_number
-            for visit_number in sorted(has_visit_by_instance)
-            if has_visit_by_instance[visit_number][row_index]
+            for visit_number in sorted(visit_mask_by_instance)
+            if visit_mask_by_instance[visit_number][row_index]
         ]
         row_visit_pairs += [
             (row_index, visit_number) for visit_number in visit_numbers or (None,)

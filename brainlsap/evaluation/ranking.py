@@ -23,7 +23,7 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.atlas_files import read_fsaverage5_mesh
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import check_cohort_given
-from brainlsap.data.measures import SUBCORTEX, get_measure_properties
+from brainlsap.data.measures import SUBCORTEX, get_measure_record
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import make_region_ridge
@@ -685,7 +685,7 @@ def find_subcortex_measure_name(cohort: Any, feature: str) -> str:
     subcortex_policy = cohort.provenance.get("subcortex", "absent")
     return (
         SUBCORTEX.get(subcortex_policy, "")
-        if get_measure_properties(feature).is_on_surface
+        if get_measure_record(feature).is_on_surface
         else ""
     )
 

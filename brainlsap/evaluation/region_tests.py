@@ -60,7 +60,7 @@ from sklearn.base import clone
 
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import check_cohort_given
-from brainlsap.data.measures import get_measure_properties
+from brainlsap.data.measures import get_measure_record
 from brainlsap.evaluation.confounds import (
     STEP_OPTIONS,
     Deconfounder,
@@ -457,9 +457,9 @@ def _make_comparable_value_mask(cohort: Cohort) -> np.ndarray:
     for comparable_region_mask, feature_name in zip(
         comparable_value_mask.T, cohort.feature_names, strict=True
     ):
-        measure_properties = get_measure_properties(feature_name)
-        comparable_region_mask[:] = measure_properties.is_independent_of_size
-        if measure_properties.is_on_surface and has_subcortex_volumes:
+        measure_record = get_measure_record(feature_name)
+        comparable_region_mask[:] = measure_record.is_independent_of_size
+        if measure_record.is_on_surface and has_subcortex_volumes:
             comparable_region_mask[subcortex_region_mask] = False
     return comparable_value_mask
 

@@ -197,8 +197,8 @@ def build_study(
         raise CohortError("no such folder. Check the path", path=folder)
     out = folder / OUTPUT_FOLDER if out is None else Path(out)
     check_writable(out)
-    study_key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
-    _check_output_of_study(out, folder, study_key)
+    study_hash = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
+    _check_output_of_study(out, folder, study_hash)
     people_paths = list_people_table_paths(folder)
     participant_ids = list[str]()
     if people_paths:
@@ -219,7 +219,7 @@ def build_study(
         for build_task in build_tasks
     )
     generator_record = {"Name": "brainlsap", "Version": version("brainlsap")}
-    generator_record["StudyKey"] = study_key
+    generator_record["StudyKey"] = study_hash
     with lock_folder(out):
         try:
             write_dataset_description(out, DATASET_NAME, generator_record)
@@ -264,7 +264,7 @@ def build_study(
 
 
 def _check_output_of_study(
-    output_folder: Path, study_folder: Path, study_key: str
+    output_folder: Path, study_folder: Path, study_hash: str
 ) -> None:
     """Raise if `output_folder` has files that were not built from this study."""
     if output_folder.is_file():
@@ -292,7 +292,7 @@ def _check_output_of_study(
         )
     # A folder in the study moves with the study.
     is_in_study = study_folder.resolve() in output_folder.resolve().parents
-    if not is_in_study and generator_record.get("StudyKey", study_key) != study_key:
+    if not is_in_study and generator_record.get("StudyKey", study_hash) != study_hash:
         raise ParameterError(
             f"{output_folder} contains files built from another study, or the study "
             f"was moved. Name another folder with {option_text('out')}, or delete this "
@@ -429,9 +429,9 @@ def _find_segmentation_by_visit(
     ) in study_files.subjects_by_person.items():
         for (
             visit_name,
-            subject_identities_and_folders,
+            identity_folder_pairs,
         ) in freesurfer_subjects_by_visit.items():
-            for subject_identity, subject_folder in subject_identities_and_folders:
+            for subject_identity, subject_folder in identity_folder_pairs:
                 segmentation_path = subject_folder / "mri" / file_name
                 # Images of the longitudinal stream are in a space of their own.
                 if not subject_identity.template_name and segmentation_path.is_file():
@@ -687,8 +687,8 @@ def _make_call_record(
         for argument_name, argument_value in value_by_argument.items()
         if argument_name not in build_task.path_by_parameter
     }
-    if isinstance(labels := value_by_parameter.get("labels"), pd.DataFrame):
-        value_by_parameter["labels"] = labels.to_dict("list")
+    if isinstance(label_source := value_by_parameter.get("labels"), pd.DataFrame):
+        value_by_parameter["labels"] = label_source.to_dict("list")
     value_by_parameter["atlas"] = atlas.name
     return to_jsonable(
         {"Inputs": file_record_by_parameter, "Parameters": value_by_parameter}

@@ -442,9 +442,9 @@ def recognize_label_names(
         return None
     for row_order in list_row_orders(atlas):
         name_by_label = dict(enumerate(row_order.names, start=1))
-        if row_order.tool in ("atlas", "mrtrix") and list(used_label_numbers) == list(
-            name_by_label
-        ):
+        if row_order.tool_name in ("atlas", "mrtrix") and list(
+            used_label_numbers
+        ) == list(name_by_label):
             return LabelNames(
                 name_by_label, f"labels {row_order.note}", is_named_by_order=True
             )

@@ -159,12 +159,12 @@ def extract_suvr(
     covered_voxel_share = float(
         uptake_table["n_covered"].sum() / max(uptake_table["n_labelled"].sum(), 1)
     )
-    reference_series = _make_region_uptake_table(
+    reference_uptake_series = _make_region_uptake_table(
         pet_voxel_image, reference_voxel_image, 1
     ).iloc[0]
-    reference_mean = float(reference_series["mean"])
-    reference_coverage = float(reference_series["coverage"])
-    shift_mm = measure_shift_mm(pet_voxel_image, label_image, atlas)
+    reference_mean = float(reference_uptake_series["mean"])
+    reference_coverage = float(reference_uptake_series["coverage"])
+    shift_mm = estimate_pet_shift_mm(pet_voxel_image, label_image, atlas)
     space_fault_texts = []
     if covered_voxel_share < MIN_OVERLAP:
         space_fault_texts.append(
@@ -325,7 +325,7 @@ def _make_region_uptake_table(
     return uptake_table
 
 
-def measure_shift_mm(
+def estimate_pet_shift_mm(
     uptake_voxel_image: VoxelImage, label_image: LabelImage, atlas: Atlas
 ) -> float:
     """Return the length (mm) of the translation with which an image fits labels best.

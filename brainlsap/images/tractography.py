@@ -537,7 +537,7 @@ def build_connectome(
         return np.reshape(pair_sums, (3, n_node_codes, n_node_codes))
 
     n_streamlines = 0
-    pair_totals = np.zeros((3, n_node_codes, n_node_codes))
+    pair_total_matrices = np.zeros((3, n_node_codes, n_node_codes))
     streamline_blocks = read_streamlines(tractogram)
     with ThreadPoolExecutor(
         n_threads
@@ -553,7 +553,7 @@ def build_connectome(
             for pair_sums in thread_pool.map(
                 compute_pair_sums, block_batch, first_streamline_indices.tolist()
             ):
-                pair_totals += pair_sums
+                pair_total_matrices += pair_sums
     if streamline_weights is not None and len(streamline_factors) != n_streamlines:
         raise FileFormatError(
             f"the tractogram contains {n_streamlines} streamlines, but "
@@ -565,7 +565,7 @@ def build_connectome(
     if not same_space:
         end_counter.check_overlap(tractogram)
 
-    pair_count_matrix, pair_weight_matrix, pair_factor_matrix = pair_totals
+    pair_count_matrix, pair_weight_matrix, pair_factor_matrix = pair_total_matrices
     if weight == "mean_length":
         linked_pair_mask = pair_factor_matrix > 0
         pair_weight_matrix = np.divide(

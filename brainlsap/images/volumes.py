@@ -84,17 +84,21 @@ def check_named_spaces(
     A tractogram whose name states none is in a space of the participant, and not in
     that of a template.
     """
-    tractogram_space = find_space_name(tractogram_path)
-    label_space = find_space_name(parcellation_path)
-    if tractogram_space:
-        is_same_space = tractogram_space == (label_space or "t1w")
+    tractogram_space_name = find_space_name(tractogram_path)
+    label_space_name = find_space_name(parcellation_path)
+    if tractogram_space_name:
+        is_same_space = tractogram_space_name == (label_space_name or "t1w")
     else:
-        is_same_space = not label_space.startswith(TEMPLATE_PREFIXES)
+        is_same_space = not label_space_name.startswith(TEMPLATE_PREFIXES)
     if not is_same_space:
         tractogram_space_text = (
-            f"space-{tractogram_space}" if tractogram_space else "no space entity"
+            f"space-{tractogram_space_name}"
+            if tractogram_space_name
+            else "no space entity"
         )
-        label_space_text = f"space-{label_space}" if label_space else "no space entity"
+        label_space_text = (
+            f"space-{label_space_name}" if label_space_name else "no space entity"
+        )
         raise ParameterError(
             f"the file name contains {tractogram_space_text}, but the file name of the "
             f"parcellation contains {label_space_text}, so the two may be in different "
@@ -247,10 +251,10 @@ def _read_registration_matrix(
 ) -> np.ndarray:
     """Return the matrix of a registration file, from the moving to the fixed image."""
     file_format = "fs" if path.suffix.lower() == ".lta" else "itk"
-    expected_format = (
+    expected_format_text = (
         f"a linear registration ({file_format} or FSL; needs brainlsap[tract])"
     )
-    with convert_reading_errors(path, expected_format):
+    with convert_reading_errors(path, expected_format_text):
         from nitransforms.linear import load
 
         with suppress(ValueError):  # files of ITK hold words or bytes

@@ -13,7 +13,7 @@ import pandas as pd
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.atlas import AtlasSource
 from brainlsap.data.covariates import find_covariate_kind
-from brainlsap.data.measures import PET_FEATURE_TITLES, get_measure_properties
+from brainlsap.data.measures import PET_FEATURE_TITLES, get_measure_record
 from brainlsap.evaluation import ConnectomeGain, Evaluation, comparison
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import (
@@ -1395,7 +1395,7 @@ def contrast_nulls_text(cohort: CohortSummary) -> str:
     size_independent_features = [
         feature_name
         for feature_name in cohort.feature_names
-        if get_measure_properties(feature_name).is_independent_of_size
+        if get_measure_record(feature_name).is_independent_of_size
     ]
     if size_independent_features:
         features_text = join_with_and(

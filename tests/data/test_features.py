@@ -12,7 +12,7 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import features, load_cohort, read_feature
 from brainlsap.data import tables as table_files
 from brainlsap.data.features import OTHER_SUBJECT
-from brainlsap.data.measures import fill_subcortex_with_notes, get_measure_properties
+from brainlsap.data.measures import fill_subcortex_with_notes, get_measure_record
 from brainlsap.exceptions import CohortError, FileFormatError
 from brainlsap.findings import FAULT
 from brainlsap.options import read_value_by_option
@@ -787,7 +787,7 @@ def test_the_midline_takes_the_mean_of_both_sides(tiny):
     atlas = Atlas("midline", regions)
     values = np.array([1.0, 1, 1, 4, 4, np.nan, 0])
     found, _ = fill_subcortex_with_notes(
-        values, get_measure_properties("thickness"), atlas, "mean"
+        values, get_measure_record("thickness"), atlas, "mean"
     )
     assert found[6] == pytest.approx(2.2)
 

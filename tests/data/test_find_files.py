@@ -72,7 +72,9 @@ def test_files_of_a_scan_in_all_data_sets(write, tmp_path):
     write("derivatives/pet/sub-01/ses-3/pet/r.tsv", "")
     write("extra/sub-01/ses-1/w.csv", "")
     files = StudyFiles(tmp_path, derivatives=[tmp_path / "extra"])
-    assert files.sessions == {"01": {"1": "ses-1", "2": "ses-2", "3": "ses-3"}}
+    assert files.folder_sessions_by_person == {
+        "01": {"1": "ses-1", "2": "ses-2", "3": "ses-3"}
+    }
     assert names(files.list_scan_files(("01", "1"), False), tmp_path) == [
         "derivatives/pet/sub-01/ses-1/pet/r.tsv",
         "extra/sub-01/ses-1/w.csv",
@@ -254,7 +256,7 @@ def test_subjects_may_be_named_by_an_id_and_more(write, tmp_path):
     for name in ("P1_T1w", "P2", "P2_T1w", "P1_2", "P3_T1w"):
         write(f"freesurfer/{name}/stats/aseg.stats", "")
     files = StudyFiles(tmp_path, ["P1", "P2"], subjects_dir=tmp_path / "freesurfer")
-    assert files.subject_aliases == {"P1_T1w": "P1", "P2_T1w": "P2"}
+    assert files.study_name_by_subject == {"P1_T1w": "P1", "P2_T1w": "P2"}
     found = {
         person: len(visits[""]) for person, visits in files.subjects_by_person.items()
     }
@@ -299,7 +301,7 @@ def test_visits_of_the_table_take_joined_names_apart(write, tmp_path):
         1,
     ]
     assert found["P3"] == [""]
-    assert files.subject_aliases == {"P3_T1w": "P3", "P1_V1_old": "P1"}
+    assert files.study_name_by_subject == {"P3_T1w": "P3", "P1_V1_old": "P1"}
 
 
 def test_a_matrix_without_a_visit_of_people_with_several_is_told(flat, tiny):

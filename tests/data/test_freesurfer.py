@@ -6,7 +6,7 @@ import pytest
 
 from brainlsap.atlas import load_atlas
 from brainlsap.data.features import read_stats_values_and_notes
-from brainlsap.data.measures import get_measure_properties
+from brainlsap.data.measures import get_measure_record
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from tests.conftest import raises_kind
 from tests.data import feature_formats as formats
@@ -23,7 +23,7 @@ def subject(tmp_path):
 
 def read(subject, feature="thickness", atlas=DESIKAN, subcortex="absent"):
     return read_stats_values_and_notes(
-        subject, atlas, get_measure_properties(feature), subcortex
+        subject, atlas, get_measure_record(feature), subcortex
     )[0]
 
 
@@ -158,7 +158,7 @@ def test_vertices_are_averaged_plainly(tmp_path, atlas):
     means = formats.write_vertices(tmp_path, atlas)
     formats.write_vertices(tmp_path, atlas, "curv")
     values, notes = read_stats_values_and_notes(
-        tmp_path, atlas, get_measure_properties("thickness")
+        tmp_path, atlas, get_measure_record("thickness")
     )
     np.testing.assert_allclose(values, means, atol=5e-7)
     assert notes == ("thickness: a region has the plain mean over its vertices",)

@@ -17,7 +17,7 @@ from brainlsap.data.measures import (
     find_measure_names_of_file,
     find_tracers,
     find_tracers_of_file,
-    get_measure_properties,
+    get_measure_record,
     wrong_tracer_text,
 )
 from brainlsap.options import OPTIONS
@@ -96,7 +96,7 @@ def test_short_names_are_found_beside_known_words_only():
 
 @pytest.mark.parametrize("feature", PET_FEATURES)
 def test_every_measure_of_pet_is_known_everywhere(feature):
-    measure = get_measure_properties(feature)
+    measure = get_measure_record(feature)
     assert feature in KNOWN_MEASURES
     assert feature in MODALITIES
     assert feature in FEATURE_TITLES
@@ -119,14 +119,12 @@ def test_the_order_of_tracers_has_no_effect(monkeypatch):
     texts = ("amyloid_AV45", "tau AV1451", "florbetapir", "Amyloid PET")
     names = [find_longest_tracer(text).name for text in texts]
     assert names == ["florbetapir", "flortaucipir", "florbetapir", "amyloid"]
-    expected_files_text = get_measure_properties("amyloid").expected_files_text
-    patterns = [
-        set(group) for group in get_measure_properties("amyloid").file_patterns[:8]
-    ]
+    expected_files_text = get_measure_record("amyloid").expected_files_text
+    patterns = [set(group) for group in get_measure_record("amyloid").file_patterns[:8]]
     monkeypatch.setattr(measures, "TRACERS", TRACERS[::-1])
     assert [find_longest_tracer(text).name for text in texts] == names
-    assert get_measure_properties("amyloid").expected_files_text == expected_files_text
-    reversed_files = measures._make_pet_measure_properties("amyloid").file_patterns[:8]
+    assert get_measure_record("amyloid").expected_files_text == expected_files_text
+    reversed_files = measures._make_pet_measure_record("amyloid").file_patterns[:8]
     assert [set(group) for group in reversed_files] == patterns
 
 
@@ -135,7 +133,7 @@ def test_a_tracer_of_a_new_measure_needs_one_entry(monkeypatch):
     generic = OWN._replace(name="own", entities=("own",), feature_title="")
     assert {*tracers} == {*TRACERS, OWN, generic}
     monkeypatch.setattr(measures, "TRACERS", tracers)
-    measure = measures._make_pet_measure_properties("own")
+    measure = measures._make_pet_measure_record("own")
     assert measure.plausible_range == (0.1, 9.0)
     assert measure.file_patterns[0] == ("*11cown1*regions.*", "*own-1*regions.*")
     assert find_longest_tracer("Own-1_amyloid", "own") == OWN
@@ -184,6 +182,6 @@ def test_reference_regions_and_usual_medians_are_those_of_the_tracer(monkeypatch
     registered = measures._add_generic_tracers((*SPECIFIC, OWN))
     monkeypatch.setattr(measures, "TRACERS", registered)
     assert (
-        measures._make_pet_measure_properties("own").usual_median_range
+        measures._make_pet_measure_record("own").usual_median_range
         == OWN.usual_median_range
     )

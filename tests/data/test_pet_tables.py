@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from brainlsap.atlas import load_atlas
-from brainlsap.data.measures import get_measure_properties
+from brainlsap.data.measures import get_measure_record
 from brainlsap.data.region_tables import read_region_values_and_notes
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from tests.conftest import raises_kind
@@ -16,7 +16,7 @@ VALUES = np.round(np.random.default_rng(8).uniform(0.8, 1.9, len(ATLAS)), 4)
 
 def read(path, atlas=ATLAS, feature="suvr", **options):
     return read_region_values_and_notes(
-        path, atlas, get_measure_properties(feature), **options
+        path, atlas, get_measure_record(feature), **options
     )
 
 

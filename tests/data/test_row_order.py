@@ -71,9 +71,9 @@ def test_an_atlas_without_the_nodes_of_mrtrix_has_no_order_of_mrtrix():
         name: value for name, value in DESIKAN.settings.items() if name != "mrtrix"
     }
     atlas = replace(DESIKAN, name="few", regions=regions, settings=settings)
-    assert "mrtrix" in {order.tool for order in list_row_orders(DESIKAN)}
-    assert "mrtrix" not in {order.tool for order in list_row_orders(atlas)}
-    assert "aseg" in {order.tool for order in list_row_orders(atlas)}
+    assert "mrtrix" in {order.tool_name for order in list_row_orders(DESIKAN)}
+    assert "mrtrix" not in {order.tool_name for order in list_row_orders(atlas)}
+    assert "aseg" in {order.tool_name for order in list_row_orders(atlas)}
 
 
 @pytest.mark.parametrize("n_cerebellar", [34, 28])
@@ -217,7 +217,9 @@ def test_84_rows_with_empty_callosa_are_not_mrtrix(tmp_path):
 def test_orders_by_side_give_the_place_of_midline_regions(midline_names):
     sided_names = [f"{side}_{base}" for base in ("cuneus", "insula") for side in "LR"]
     atlas = Atlas.from_names([*midline_names, *sided_names], name="own")
-    orders = {order.tool: order for order in list_fitting_orders(atlas, len(atlas))}
+    orders = {
+        order.tool_name: order for order in list_fitting_orders(atlas, len(atlas))
+    }
     for tool in ("hemispheres", "hemispheres-right-first", "interleaved"):
         if tool in orders:
             description = orders[tool].description

@@ -12,7 +12,7 @@ import pytest
 
 from brainlsap.atlas import load_atlas
 from brainlsap.data import measures, region_tables
-from brainlsap.data.measures import get_measure_properties
+from brainlsap.data.measures import get_measure_record
 from brainlsap.data.region_tables import (
     read_region_values_and_notes,
     read_table_contents,
@@ -309,7 +309,7 @@ def test_no_row_of_a_workbook_vanishes(sheet):
     path = sheet(["#participant_id", "dx"], ["s1", "#N/A"], ["s2", "None"])
     columns = read_table_columns(path)
     assert columns == {"participant_id": ["s1", "s2"], "dx": ["#N/A", None]}
-    assert columns.missing_words == {"dx": {1: "None"}}
+    assert columns.missing_words_by_column == {"dx": {1: "None"}}
     with raises_kind("comment among rows", line=3):
         read_table(sheet(["id", "dx"], ["s1", "CN"], ["#s2", "AD"]))
     # a known head with nothing beside it is no title
@@ -572,7 +572,7 @@ VALUES = np.arange(7) + 1.5
 def read(write, tiny):
     def read(text, feature="suvr", name="x_suvr.tsv"):
         return read_region_values_and_notes(
-            write(name, text), tiny, get_measure_properties(feature)
+            write(name, text), tiny, get_measure_record(feature)
         )[0]
 
     return read
@@ -738,7 +738,7 @@ def test_clinica_long_with_both_sides_in_one_file(tmp_path):
     path = tmp_path / "sub-01_ses-M00_parcellation-destrieux_thickness.tsv"
     sums = ["NumVert", "WhiteSurfArea", "MeanThickness"]
     values = np.arange(1, 149) / 50
-    measure = get_measure_properties("thickness")
+    measure = get_measure_record("thickness")
     formats.write_clinica(path, [*sums, *bare, *bare], [1e5, 9e4, 2.5, *values])
     found = read_region_values_and_notes(path, ATLAS, measure)[0]
     np.testing.assert_allclose(found[:148], values)
@@ -763,12 +763,12 @@ def test_clinica_with_the_side_in_the_name(tmp_path, sides, layout):
         paths.append(path)
     for path in paths:
         found = read_region_values_and_notes(
-            path, DESIKAN, get_measure_properties("thickness")
+            path, DESIKAN, get_measure_record("thickness")
         )
         np.testing.assert_array_equal(found[0][:68], np.arange(1, 69))
     paths[1].unlink()
     places = read_region_values_and_notes(
-        paths[0], DESIKAN, get_measure_properties("thickness")
+        paths[0], DESIKAN, get_measure_record("thickness")
     )[2]
     assert places.tolist() == list(range(34))
 
@@ -777,7 +777,7 @@ def test_clinica_pet_surface_interleaves_the_sides(tmp_path):
     name = "sub-01_ses-M00_trc-18FFDG_pet_space-destrieux_pvc-iy_suvr-pons_stat.tsv"
     values = np.random.default_rng(8).uniform(0.8, 1.9, 160)
     path = formats.write_pet_surface(tmp_path / name, ATLAS, values)
-    found = read_region_values_and_notes(path, ATLAS, get_measure_properties("fdg"))[0]
+    found = read_region_values_and_notes(path, ATLAS, get_measure_record("fdg"))[0]
     np.testing.assert_allclose(found[:148], values[:148])
     assert np.isnan(found[148:]).all()
 

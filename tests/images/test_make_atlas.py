@@ -325,7 +325,7 @@ def test_the_atlas_of_the_package_with_the_same_regions_is_named(
     mrtrix = next(
         order
         for order in list_row_orders(load_atlas("desikan82"))
-        if order.tool == "mrtrix"
+        if order.tool_name == "mrtrix"
     )
     assert find_bundled_atlas_and_order(load_atlas(mrtrix.names)) == (
         "desikan82",
