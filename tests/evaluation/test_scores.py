@@ -15,6 +15,7 @@ from brainlsap.evaluation.scores import (
     count_scores_by_name,
     fold_scores,
     get_score,
+    title_by_score_name,
     weighted_confusion_counts,
     weighted_scores_by_name,
 )
@@ -77,6 +78,26 @@ def test_every_score_has_a_title_of_its_own():
         titles = [score.title_text(n_classes) for score in SCORES.values()]
         repeated = {title for title in titles if titles.count(title) > 1}
         assert not repeated, f"change one of the titles {repeated} in SCORES"
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_no_score_that_is_shown_repeats_another(n_classes):
+    names = [*title_by_score_name(n_classes, is_ordered=True)]
+    all_scores = [score_once(draw_predictions(k, n_classes)) for k in range(12)]
+    values = np.array([[scores[name] for scores in all_scores] for name in names])
+    is_same = np.abs(np.corrcoef(values)) > 1 - 1e-9
+    repeated = [(names[i], names[j]) for i, j in np.argwhere(np.triu(is_same, 1))]
+    assert not repeated, (
+        f"of {n_classes} classes, one of each of {repeated} gives the other: set "
+        "min_classes="
+    )
+
+
+def test_the_explanation_of_models_without_probabilities_names_every_such_score():
+    sentence = SCORES["ece"].explanation.split("A model without probabilities has")[1]
+    for name, score in SCORES.items():
+        if score.of_probability and name != "ece":
+            assert score.title in sentence, f"name {score.title} beside the Brier score"
 
 
 @pytest.mark.parametrize("name", SCORES)
