@@ -318,7 +318,7 @@ class _OptionSearch:
 
     def __post_init__(self) -> None:
         feature_option_value = self.user_options.get("feature") or "thickness"
-        self.features = (
+        self.feature_names = (
             [feature_option_value]
             if isinstance(feature_option_value, str)
             else list(feature_option_value)
@@ -406,7 +406,7 @@ class _OptionSearch:
         for feature_name in _FEATURES:
             # Volumes may stand below the cortex already.
             is_known_feature = (
-                feature_name in self.features or feature_name == subcortex_measure
+                feature_name in self.feature_names or feature_name == subcortex_measure
             )
             if not is_known_feature and self.adopt_best_options(
                 folder_option_dicts,
@@ -416,10 +416,12 @@ class _OptionSearch:
                 new_feature_names.append(feature_name)
         if not new_feature_names:
             return []
-        self.adopted_options["feature"] = [*self.features, *new_feature_names]
+        self.adopted_options["feature"] = [*self.feature_names, *new_feature_names]
         # The connectomes are known to be sound.
         connectome_options = (
-            {} if STRENGTH_FEATURE in self.features else {"connectome": NO_CONNECTOME}
+            {}
+            if STRENGTH_FEATURE in self.feature_names
+            else {"connectome": NO_CONNECTOME}
         )
         changed_options = self.user_options | self.adopted_options | connectome_options
         is_sound = check_cohort(self.folder, **changed_options).is_sound
@@ -454,7 +456,7 @@ class _OptionSearch:
         if self.adopt_best_options(
             [*folder_option_dicts, *table_option_dicts],
             _make_located_share_function(
-                self.features, has_feature_option=has_feature_option
+                self.feature_names, has_feature_option=has_feature_option
             ),
         ):
             return
@@ -536,7 +538,7 @@ class _OptionSearch:
             (self.adopted_options["row_order"],) = best_order_names
         if changed_check.is_sound or self.user_options.get("scans", "all") != "all":
             return
-        feature_names = self.adopted_options.get("feature") or self.features
+        feature_names = self.adopted_options.get("feature") or self.feature_names
         reads_connectomes = "connectome" not in self.user_options | self.adopted_options
         with suppress(BrainlsapError):
             labelled_scan_names = {

@@ -44,7 +44,7 @@ from brainlsap.data.id_columns import (
     exchanged_ids_text,
 )
 from brainlsap.data.measures import (
-    KNOWN_MEASURES,
+    KNOWN_MEASURE_NAMES,
     PET_FEATURES,
     MeasureRecord,
     check_structures_complete,
@@ -902,7 +902,9 @@ class FeatureSources:
             if table_contents.values_by_measure_region
         ]
         region_table_names = sorted({*region_table_names})
-        other_feature_names = {*region_table_names, *KNOWN_MEASURES} - {feature_name}
+        other_feature_names = {*region_table_names, *KNOWN_MEASURE_NAMES} - {
+            feature_name
+        }
         for similar_feature_name in get_close_matches(
             feature_name.lower(), other_feature_names, 1
         ):
@@ -1676,7 +1678,7 @@ class FeatureSources:
         )
         plausible_range_by_measure = {
             other_measure_name: get_measure_record(other_measure_name).plausible_range
-            for other_measure_name in KNOWN_MEASURES
+            for other_measure_name in KNOWN_MEASURE_NAMES
             if other_measure_name != measure_name
         }
         other_measure_names = [

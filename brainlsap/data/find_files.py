@@ -391,7 +391,7 @@ class StudyFiles:
         scan_identities = [
             ScanIdentity(x) if isinstance(x, str) else x for x in people_names
         ]
-        self._people = {
+        self._name_by_participant = {
             scan_identity.key[0]: scan_identity.participant
             for scan_identity in scan_identities
         }
@@ -538,7 +538,7 @@ class StudyFiles:
     ) -> None:
         """Add a FreeSurfer subject, which may be named by more than an id."""
         participant_id, session_id = self.get_scan_key(scan_identity)
-        if participant_id not in self._people:
+        if participant_id not in self._name_by_participant:
             # pipelines add to the names of subjects: P001_T1w, P001_V1_recon
             separator_positions = [
                 separator_match.start()
@@ -548,11 +548,11 @@ class StudyFiles:
                 person_id, visit_id = self.get_scan_key(
                     ScanIdentity(participant_id[:separator_position])
                 )
-                if person_id in self._people:
+                if person_id in self._name_by_participant:
                     participant_id = person_id
                     session_id = session_id or visit_id
                     self.study_name_by_subject[scan_identity.participant] = (
-                        self._people[participant_id]
+                        self._name_by_participant[participant_id]
                     )
                     break
         run_pairs = self.subjects_by_person.setdefault(participant_id, {}).setdefault(
@@ -565,10 +565,14 @@ class StudyFiles:
         """Return participant and visit, also of a name that joins the two."""
         participant_id, session_id = scan_identity.key
         joined_match = self._joined_name_regex.fullmatch(participant_id)
-        if session_id or participant_id in self._people or not joined_match:
+        if (
+            session_id
+            or participant_id in self._name_by_participant
+            or not joined_match
+        ):
             return participant_id, session_id
         joined_participant_id, visit_text = joined_match.groups()
-        if joined_participant_id not in self._people:
+        if joined_participant_id not in self._name_by_participant:
             return participant_id, ""
         return joined_participant_id, self._visit_by_lower_name.get(
             visit_text.lower(), visit_text
@@ -653,7 +657,7 @@ class StudyFiles:
         """Return whether a folder of this name holds the files of a participant."""
         return ScanIdentity(folder_name).key[
             0
-        ] in self._people or folder_name.startswith("sub-")
+        ] in self._name_by_participant or folder_name.startswith("sub-")
 
     def _find_freesurfer_subject(
         self,
@@ -747,7 +751,7 @@ class StudyFiles:
             for matrix_path, scan_identity in self._find_identity_by_template_path(
                 sessionless_pattern
             ).items():
-                if scan_identity.key[0] in self._people:
+                if scan_identity.key[0] in self._name_by_participant:
                     identity_by_path[matrix_path] = scan_identity
         return identity_by_path
 

@@ -50,7 +50,7 @@ from brainlsap.data.id_columns import (
     id_column_sentence,
 )
 from brainlsap.data.measures import (
-    KNOWN_MEASURES,
+    KNOWN_MEASURE_NAMES,
     SUBCORTEX,
     fill_subcortex_with_notes,
     get_measure_record,
@@ -436,7 +436,7 @@ def _parse_feature_names(
         # FDG is fdg; names of columns of the user are read as they are written.
         feature_names = tuple(
             str(feature_name).lower()
-            if str(feature_name).lower() in KNOWN_MEASURES
+            if str(feature_name).lower() in KNOWN_MEASURE_NAMES
             else feature_name
             for feature_name in user_feature_names
         )

@@ -515,7 +515,7 @@ def _make_pet_measure_record(measure_name: str) -> MeasureRecord:
     )
 
 
-_MEASURES = {
+_RECORD_BY_MEASURE = {
     measure.name: measure
     for measure in (
         *map(_make_pet_measure_record, (*PET_FEATURES, "suvr")),
@@ -548,13 +548,13 @@ _MEASURES = {
         ),
     )
 }
-KNOWN_MEASURES = (*_MEASURES, "strength")
+KNOWN_MEASURE_NAMES = (*_RECORD_BY_MEASURE, "strength")
 
 
 @lru_cache(maxsize=64)
 def get_measure_record(measure_name: str) -> MeasureRecord:
     """Return the known properties of a measure."""
-    measure_record = _MEASURES.get(measure_name, MeasureRecord(measure_name))
+    measure_record = _RECORD_BY_MEASURE.get(measure_name, MeasureRecord(measure_name))
     lower_name = measure_name.lower()
     return measure_record._replace(
         value_column_names=(

@@ -486,13 +486,15 @@ def _join_rows_and_losses(
     ):
         return scan_rows_record, _JoinLosses()
     for find_regions in SCAN_TABLE_LAYOUTS.values():
-        row_regions = find_regions and find_regions(
+        row_regions_record = find_regions and find_regions(
             path_and_sheet, scan_rows_record, atlas
         )
-        if row_regions:
-            region_names = row_regions.region_names
+        if row_regions_record:
+            region_names = row_regions_record.region_names
             if not _has_enough_regions(region_names, atlas):
-                columns_text = join_with_commas(map(repr, row_regions.column_names))
+                columns_text = join_with_commas(
+                    map(repr, row_regions_record.column_names)
+                )
                 raise FileFormatError(
                     f"expected the regions of the atlas {atlas.name} in {columns_text}",
                     path=path_and_sheet,
@@ -539,7 +541,7 @@ def _join_rows_and_losses(
         path_and_sheet,
         scan_rows_record._replace(
             text_table=scan_rows_record.text_table.drop(
-                columns=row_regions.column_names
+                columns=row_regions_record.column_names
             )
         ),
         scan_index_by_row,

@@ -324,7 +324,7 @@ def _list_orders_with_subcortex(
     atlas: Atlas, left_names: Sequence[str], right_names: Sequence[str]
 ) -> list[RowOrder]:
     """Return orders of a left and a right cortex with structures of `aseg`."""
-    deep_names = _list_names_by_side(_STRUCTURES)
+    deep_structure_names = _list_names_by_side(_STRUCTURES)
     alphabetic_names = _list_names_by_side(sorted(_STRUCTURES))
     cerebellum_names = _list_names_by_side(["Cerebellum-Cortex"])
     ventral_dc_names = _list_names_by_side([*_STRUCTURES, "VentralDC"])
@@ -337,16 +337,16 @@ def _list_orders_with_subcortex(
     n_structures = len(_STRUCTURES)
     numbered_names = [
         cerebellum_names[0],
-        *deep_names[:n_structures],
+        *deep_structure_names[:n_structures],
         cerebellum_names[1],
-        *deep_names[n_structures:],
+        *deep_structure_names[n_structures:],
     ]
     # FreeSurfer counts the brain stem (16) between pallidum (13) and hippocampus (17)
     brain_stem_names = [*ventral_dc_names[:4], _BRAIN_STEM, *ventral_dc_names[4:]]
     node_names = [
         *left_names,
         cerebellum_names[0],
-        *deep_names,
+        *deep_structure_names,
         *right_names,
         cerebellum_names[1],
     ]
@@ -376,7 +376,11 @@ def _list_orders_with_subcortex(
             [*left_names, *right_names, *tian_names],
             "as UK Biobank's: the cortex, then Tian S1",
         ),
-        ("aseg", [*left_names, *right_names, *deep_names], f"as {_ASEG_ORDER}"),
+        (
+            "aseg",
+            [*left_names, *right_names, *deep_structure_names],
+            f"as {_ASEG_ORDER}",
+        ),
         (
             "enigma",
             [*left_names, *right_names, *alphabetic_names],
@@ -384,7 +388,7 @@ def _list_orders_with_subcortex(
         ),
         (
             "aseg-cerebellum",
-            [*left_names, *right_names, *deep_names, *cerebellum_names],
+            [*left_names, *right_names, *deep_structure_names, *cerebellum_names],
             f"as {_ASEG_ORDER}, cerebellum",
         ),
         (
@@ -442,13 +446,13 @@ def _list_schaefer_17_orders(
         return []
     parcel_indices = np.argsort(atlas.settings["order_17networks"])
     parcel_names = np.array([*left_names, *right_names])[parcel_indices].tolist()
-    deep_names = _list_names_by_side(_STRUCTURES)
+    deep_structure_names = _list_names_by_side(_STRUCTURES)
     alphabetic_names = _list_names_by_side(sorted(_STRUCTURES))
     order_description = "in the order of Schaefer's 17 networks"
     return [
         RowOrder(
             "17networks",
-            (*parcel_names, *deep_names),
+            (*parcel_names, *deep_structure_names),
             f"{order_description}, then FreeSurfer's structures",
         ),
         RowOrder(
@@ -473,15 +477,17 @@ def _list_orders_with_walls(
             "Medial_wall",
             *parcel_names[wall_index:],
         ]
-    deep_names = _list_names_by_side(_STRUCTURES)
+    deep_structure_names = _list_names_by_side(_STRUCTURES)
     description = f"as {_ASEG_ORDER}, with a wall on each side"
-    wall_orders = [RowOrder("walls", (*cortical_row_names, *deep_names), description)]
+    wall_orders = [
+        RowOrder("walls", (*cortical_row_names, *deep_structure_names), description)
+    ]
     for n_cerebellar_rows in _N_CEREBELLAR_ROWS:
         matrix_kind_text = "subcortical matrix"
         if n_cerebellar_rows:
             matrix_kind_text = f"full matrix ({n_cerebellar_rows} cerebellar rows)"
         row_names = (
-            *deep_names,
+            *deep_structure_names,
             *["Cerebellum"] * n_cerebellar_rows,
             *cortical_row_names,
         )

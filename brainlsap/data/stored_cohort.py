@@ -98,41 +98,45 @@ def read_study(study: str | Path, *args: Any, **options: Any) -> Cohort:
 def read_cohort_file(cohort_path: str | Path, **options: Any) -> Cohort:
     """Read the file of a cohort, and apply options to it or refuse them."""
     options.pop("verbose", None)
-    new_options = ReadingOptions().change(**options)
+    new_reading_options = ReadingOptions().change(**options)
     cohort = Cohort.load(cohort_path)
-    _check_unchanged_options(cohort_path, cohort, new_options)
-    if new_options.atlas:
-        cohort = _make_cohort_with_atlas(cohort_path, cohort, new_options.atlas)
-    if new_options.connectome is not None:
+    _check_unchanged_options(cohort_path, cohort, new_reading_options)
+    if new_reading_options.atlas:
+        cohort = _make_cohort_with_atlas(cohort_path, cohort, new_reading_options.atlas)
+    if new_reading_options.connectome is not None:
         cohort = _make_cohort_without_connectomes(
-            cohort_path, cohort, new_options.connectome
+            cohort_path, cohort, new_reading_options.connectome
         )
-    if new_options.feature is not None:
-        cohort = _make_cohort_of_features(cohort_path, cohort, new_options.feature)
-    excluded_scan_names = _find_excluded_scan_names(cohort, new_options.exclude)
+    if new_reading_options.feature is not None:
+        cohort = _make_cohort_of_features(
+            cohort_path, cohort, new_reading_options.feature
+        )
+    excluded_scan_names = _find_excluded_scan_names(cohort, new_reading_options.exclude)
     # Visits of people who are wholly excluded need no baseline.
     excluded_person_ids = _find_excluded_person_ids(cohort, excluded_scan_names)
     excluded_person_scan_mask = cohort.table["participant"].isin(excluded_person_ids)
     cohort = _make_cohort_without_scans(
         cohort_path, cohort, {*cohort.table["scan"][excluded_person_scan_mask]}
     )
-    if new_options.scans:
-        cohort = _make_cohort_of_scans(cohort_path, cohort, new_options.scans)
+    if new_reading_options.scans:
+        cohort = _make_cohort_of_scans(cohort_path, cohort, new_reading_options.scans)
     # An excluded baseline is not replaced by a later visit, as in a folder.
     cohort = _make_cohort_without_scans(cohort_path, cohort, excluded_scan_names)
-    skip_faulty = bool(new_options.skip_faulty or cohort.reading_options.skip_faulty)
-    if new_options.label is not None or new_options.classes is not None:
+    skip_faulty = bool(
+        new_reading_options.skip_faulty or cohort.reading_options.skip_faulty
+    )
+    if new_reading_options.label is not None or new_reading_options.classes is not None:
         cohort = _make_cohort_of_labels(
             cohort_path,
             cohort,
-            new_options.label,
-            new_options.classes,
+            new_reading_options.label,
+            new_reading_options.classes,
             skip_faulty=skip_faulty,
         )
     elif excluded_scan_names:
         _check_named_classes(cohort_path, cohort)
     # A report and a stored model state the options that were applied last.
-    value_by_selecting_option = new_options.to_jsonable(SELECTING_OPTIONS)
+    value_by_selecting_option = new_reading_options.to_jsonable(SELECTING_OPTIONS)
     if cohort.reading_options.exclude and excluded_scan_names:
         # State the scans that the file leaves out, and those that were named now.
         excluded_row_mask = cohort.left_out["fate"] == EXCLUDED
@@ -189,12 +193,12 @@ def _format_label(label_value: Any) -> str | None:
 
 
 def _check_unchanged_options(
-    cohort_path: str | Path, cohort: Cohort, new_options: ReadingOptions
+    cohort_path: str | Path, cohort: Cohort, new_reading_options: ReadingOptions
 ) -> None:
     """Raise where options say another way of reading than that of the file."""
     stored_value_by_option = cohort.provenance | cohort.reading_options.to_jsonable()
     refused_texts = list[str]()
-    for option_name, option_value in new_options.to_jsonable().items():
+    for option_name, option_value in new_reading_options.to_jsonable().items():
         if option_name in ("atlas", *SELECTING_OPTIONS):
             continue
         # Scans with faults may still be left out, and cannot come back.
@@ -216,7 +220,8 @@ def _check_unchanged_options(
             else repr(stored_option_value)
         )
         refused_texts.append(
-            f"{option_text(option_name)} ({getattr(new_options, option_name)!r}; "
+            f"{option_text(option_name)} "
+            f"({getattr(new_reading_options, option_name)!r}; "
             f"the file has {value_text})"
         )
     if refused_texts:

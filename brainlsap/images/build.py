@@ -595,14 +595,14 @@ def _choose_path_by_parameter(
     if default_patterns is None:
         name_pattern = f"*{atlas.name.lower()}*"
         default_patterns = atlas.settings.get("image_patterns", (name_pattern,))
-    command_flag = f"--{parameter_name.replace('_', '-')}"
+    option_flag_text = f"--{parameter_name.replace('_', '-')}"
     image_path = choose_file_path(
         candidate_paths,
         default_patterns,
         parameter_name,
         pattern_by_parameter.get(parameter_name, ""),
         atlas,
-        command_flag,
+        option_flag_text,
     )
     return {} if image_path is None else {parameter_name: image_path}
 

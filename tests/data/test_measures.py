@@ -7,7 +7,7 @@ from brainlsap.data import TRACERS, measures, region_tables
 from brainlsap.data.covariates import find_covariate_kind
 from brainlsap.data.find_files import StudyFiles
 from brainlsap.data.measures import (
-    KNOWN_MEASURES,
+    KNOWN_MEASURE_NAMES,
     PET_FEATURE_TITLES,
     PET_FEATURES,
     Tracer,
@@ -97,7 +97,7 @@ def test_short_names_are_found_beside_known_words_only():
 @pytest.mark.parametrize("feature", PET_FEATURES)
 def test_every_measure_of_pet_is_known_everywhere(feature):
     measure = get_measure_record(feature)
-    assert feature in KNOWN_MEASURES
+    assert feature in KNOWN_MEASURE_NAMES
     assert feature in MODALITIES
     assert feature in FEATURE_TITLES
     assert find_covariate_kind(f"{feature}_tracer") == "tracer"
