@@ -11,7 +11,6 @@ A policy of `SUBCORTEX`, chosen by name, gives the subcortex other values:
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
-from statistics import mode
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -46,8 +45,6 @@ class Tracer(NamedTuple):
     """The measure; a new name makes a new measure."""
     entities: tuple[str, ...]
     """Names in files (after `trc-`), columns and descriptions, in any case."""
-    reference: str
-    """Region by which uptake is usually divided."""
     plausible_range: tuple[float, float]
     """No brain has regional ratios outside this range."""
     usual_median_range: tuple[float, float]
@@ -122,13 +119,11 @@ def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
                 f"for example '{feature_name}-PET SUVR'; got {sorted(feature_titles)}."
             )
         if _get_entity_letters(feature_name) not in tracer_name_by_entity:
-            usual_reference = mode(tracer.reference for tracer in feature_tracers)
             generic_tracers.append(
                 Tracer(
                     feature_name,
                     feature_name,
                     (feature_name,),
-                    usual_reference,
                     _join_value_ranges(
                         tracer.plausible_range for tracer in feature_tracers
                     ),
@@ -146,7 +141,6 @@ TRACERS = _add_generic_tracers(
             "FDG",
             "fdg",
             ("18FFDG", "FDG"),
-            reference="pons",
             plausible_range=(0.1, 4.0),
             usual_median_range=(0.5, 3.0),
             feature_title="FDG-PET SUVR",
@@ -155,7 +149,6 @@ TRACERS = _add_generic_tracers(
             "florbetapir",
             "amyloid",
             ("18FAV45", "AV45", "AV-45", "florbetapir", "18FFBP", "FBP"),
-            reference="whole cerebellum",
             plausible_range=(0.2, 6.0),
             usual_median_range=(0.5, 3.0),
             feature_title="amyloid-PET SUVR",
@@ -164,7 +157,6 @@ TRACERS = _add_generic_tracers(
             "florbetaben",
             "amyloid",
             ("18FFBB", "FBB", "florbetaben", "florbeta"),
-            reference="whole cerebellum",
             plausible_range=(0.2, 6.0),
             usual_median_range=(0.5, 3.0),
         ),
@@ -172,7 +164,6 @@ TRACERS = _add_generic_tracers(
             "flutemetamol",
             "amyloid",
             ("18FFMM", "FMM", "flutemetamol"),
-            reference="whole cerebellum",
             plausible_range=(0.2, 6.0),
             usual_median_range=(0.5, 3.0),
         ),
@@ -180,7 +171,6 @@ TRACERS = _add_generic_tracers(
             "PiB",
             "amyloid",
             ("11CPIB", "PIB"),
-            reference="cerebellar cortex",
             plausible_range=(0.2, 6.0),
             usual_median_range=(0.5, 3.0),
         ),
@@ -188,7 +178,6 @@ TRACERS = _add_generic_tracers(
             "NAV4694",
             "amyloid",
             ("18FNAV4694", "NAV4694", "AZD4694"),
-            reference="whole cerebellum",
             plausible_range=(0.2, 6.0),
             usual_median_range=(0.5, 3.0),
         ),
@@ -199,7 +188,6 @@ TRACERS = _add_generic_tracers(
                 *("18FAV1451", "AV1451", "AV-1451", "flortaucipir"),
                 *("18FFTP", "FTP", "18FT807", "T807"),
             ),
-            reference="cerebellar cortex",
             plausible_range=(0.1, 8.0),
             usual_median_range=(0.5, 3.0),
             feature_title="tau-PET SUVR",
@@ -208,7 +196,6 @@ TRACERS = _add_generic_tracers(
             "MK6240",
             "tau",
             ("18FMK6240", "MK6240", "MK-6240"),
-            reference="cerebellar cortex",
             plausible_range=(0.1, 8.0),
             usual_median_range=(0.5, 3.0),
         ),
@@ -216,7 +203,6 @@ TRACERS = _add_generic_tracers(
             "PI2620",
             "tau",
             ("18FPI2620", "PI2620", "PI-2620"),
-            reference="cerebellar cortex",
             plausible_range=(0.1, 8.0),
             usual_median_range=(0.5, 3.0),
         ),
@@ -224,7 +210,6 @@ TRACERS = _add_generic_tracers(
             "RO948",
             "tau",
             ("18FRO948", "RO948", "RO-948"),
-            reference="cerebellar cortex",
             plausible_range=(0.1, 8.0),
             usual_median_range=(0.5, 3.0),
         ),

@@ -52,7 +52,6 @@ from brainlsap.data.measures import (
     TRACERS,
     VALUE_COLUMNS,
     MeasureRecord,
-    Tracer,
     find_measure_names_of_file,
     find_tracers,
     get_measure_record,
@@ -139,20 +138,6 @@ REFERENCES = {
     "brain stem": ("brainstem",),
     "whole cerebellum": ("cerebellumcortex", "cerebellumwhitematter"),
 }
-
-
-def _check_references(tracers: Iterable[Tracer]) -> None:
-    """Raise where the reference region of a tracer is not registered."""
-    for tracer in tracers:
-        if tracer.reference not in REFERENCES:
-            raise TypeError(
-                f"the reference of tracer {tracer.name} is {tracer.reference!r}; "
-                f"expected one of {', '.join(map(repr, REFERENCES))}. Add another "
-                "region to REFERENCES in brainlsap/data/region_tables.py."
-            )
-
-
-_check_references(TRACERS)
 # Heads of columns with the start and the end of frames.
 _FRAME_STARTS = ("frame_start", "frametimesstart")
 _FRAME_ENDS = ("frame_end", "frametimesend")
