@@ -132,7 +132,8 @@ def _scan_path(folder, scan, name=""):
 def write_region_rows(folder, rows_by_scan):
     for scan, rows in rows_by_scan.items():
         cells = [(row.region, row.value) for row in rows]
-        _write_lines(_scan_path(folder, scan), [("region", "suvr"), *cells])
+        path = _scan_path(folder, scan, f"{scan}_trc-18FFDG_statistics.tsv")
+        _write_lines(path, [("region", "suvr"), *cells])
 
 
 def write_single_rows(folder, rows_by_scan):
@@ -187,7 +188,10 @@ class Layout(NamedTuple):
     write: Callable[..., None]
     """write(folder, {scan: list of Row}); a test gives regions that no atlas has."""
     docs_phrase: str
-    """Words of its own row of the table in docs/features_and_atlases.rst."""
+    """Words of its own row of the table in docs/features_and_atlases.rst.
+
+    Patterns of files in these words must match the name of the file that is written.
+    """
     reference: str | None = None
     """An option of `load_cohort`."""
     scan_table_layout: str | None = None

@@ -1,5 +1,8 @@
 """All layouts of tables of regions: the same values, and the same faults refused."""
 
+import re
+from fnmatch import fnmatchcase
+
 import numpy as np
 import pytest
 
@@ -171,6 +174,20 @@ def test_a_table_that_was_cut_short_is_refused(
     with pytest.raises(BrainlsapError) as error:
         load(layout_name, rows_by_scan, cut_share)
     assert find_table(tmp_path, LAYOUTS[layout_name]).name in str(error.value)
+
+
+@pytest.mark.parametrize("layout_name", LAYOUTS)
+def test_files_have_the_names_that_the_documentation_gives(
+    rows_by_scan, tmp_path, layout_name
+):
+    patterns = re.findall("``(.+?)``", LAYOUTS[layout_name].docs_phrase)
+    LAYOUTS[layout_name].write(tmp_path, rows_by_scan)
+    name = find_table(tmp_path, LAYOUTS[layout_name]).name
+    is_named = any(fnmatchcase(name, pattern) for pattern in patterns)
+    assert is_named or not patterns, (
+        f"write {layout_name} into a file of a name like {' or '.join(patterns)}, "
+        f"not {name}"
+    )
 
 
 def test_every_layout_of_tables_of_many_scans_has_its_tests():
