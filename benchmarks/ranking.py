@@ -84,7 +84,7 @@ def compute_statistics(
     prepared = make_region_test_values(cohort, steps or Deconfounder())
     rng = np.random.default_rng(seed)
     statistics = compute_permuted_statistics(prepared, N_PERMUTATIONS, rng)
-    z = standardize_statistics(statistics.contrasts)
+    z = standardize_statistics(statistics.contrast_statistics)
     return RegionStatistics(
         effect=statistics.effects[0],
         contrast=z[0],
@@ -630,7 +630,7 @@ def describe_people(
     people = np.arange(n_people)
     values = RegionTestValues(
         value_matrix=x,
-        contrasts=x - means,
+        neighbor_contrasts=x - means,
         unit_contrasts=np.full_like(x, np.nan),
         class_codes=codes,
         covariate_design=np.ones((n_people, 1)),

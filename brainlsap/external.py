@@ -273,11 +273,11 @@ def _make_n_scans_series_of_unknown_labels(
     """
     model_origin = model.origin_
     originals_by_merged_class = model_origin.facts.get("merged_classes") or {}
-    known_labels = {str(class_name) for class_name in model_origin.classes}
+    known_label_set = {str(class_name) for class_name in model_origin.classes}
     for original_labels in originals_by_merged_class.values():
-        known_labels |= {str(label) for label in original_labels}
+        known_label_set |= {str(label) for label in original_labels}
     is_known = label_series.map(
-        lambda label: match_class_name(label, known_labels) in known_labels
+        lambda label: match_class_name(label, known_label_set) in known_label_set
     ).astype(bool)
     return label_series[~is_known].value_counts()
 
@@ -383,10 +383,10 @@ def _complete_labels_by_class(
             f"model are {', '.join(model_origin.classes)}. Write the class of the "
             "model first, then the label in the new study: CLASS=LABEL."
         )
-    named_labels = {label for labels in labels_by_class.values() for label in labels}
+    named_label_set = {label for labels in labels_by_class.values() for label in labels}
     for label in cohort.classes:
         known_label = match_class_name(label, class_by_label)
-        if known_label in class_by_label and label not in named_labels:
+        if known_label in class_by_label and label not in named_label_set:
             labels_by_class.setdefault(class_by_label[known_label], []).append(label)
     return labels_by_class
 
@@ -585,13 +585,13 @@ def _add_swapped_column(
 
 def _mark_training_people(model: PackedClassifier, cohort: Cohort) -> Cohort:
     """Return a cohort whose people of the training are left out for this reason."""
-    training_hashes = model.origin_.facts["people"]
-    training_id_hashes = set(training_hashes["ids"])
-    left_out_ids = {*cohort.left_out["participant"]} - {*cohort.groups}
+    training_hash_record = model.origin_.facts["people"]
+    training_id_set = set(training_hash_record["ids"])
+    left_out_id_set = {*cohort.left_out["participant"]} - {*cohort.groups}
     training_ids = [
         person_id
-        for person_id in left_out_ids
-        if hash_person(person_id, training_hashes["salt"]) in training_id_hashes
+        for person_id in left_out_id_set
+        if hash_person(person_id, training_hash_record["salt"]) in training_id_set
     ]
     training_row_mask = cohort.left_out["participant"].isin(training_ids)
     fate_series = cohort.left_out["fate"].mask(training_row_mask, USED_FOR_TRAINING)
@@ -717,8 +717,8 @@ def _select_scans_of_classes(model: PackedClassifier, cohort: Cohort) -> Cohort:
         label_counts = scan_label_series[unknown_label_mask].value_counts()
         raise ParameterError(f"{_unknown_labels_message(model, label_counts)}.")
     # The column of the labels is not a covariate.
-    copied_columns = {cohort.label_name} - {*KEY_COLUMNS}
-    scan_table = cohort.table.drop(columns=[*copied_columns], errors="ignore")
+    copied_column_set = {cohort.label_name} - {*KEY_COLUMNS}
+    scan_table = cohort.table.drop(columns=[*copied_column_set], errors="ignore")
     return replace(
         cohort,
         table=scan_table.assign(label=scan_label_series.to_numpy()),

@@ -572,17 +572,16 @@ def make_training_scan_masks(
         return training_scan_mask, training_scan_mask
     salt = training_hash_record["salt"]
     own_connectomes = None if cohort.shares_connectome else connectomes
-    training_scan_hashes = set(training_hash_record["scans"])
+    scan_hash_set = set(training_hash_record["scans"])
     training_data_flags = [
-        not training_scan_hashes.isdisjoint(scan_hashes)
+        not scan_hash_set.isdisjoint(scan_hashes)
         for scan_hashes in list_hashes_by_scan(features, own_connectomes, salt)
     ]
-    training_id_hashes = set(training_hash_record["ids"])
+    id_hash_set = set(training_hash_record["ids"])
     if cohort.provenance.get("people") == NOT_GIVEN:
-        training_id_hashes = set()  # The ids are row numbers.
+        id_hash_set = set()  # The ids are row numbers.
     training_id_flags = [
-        hash_person(person_id, salt) in training_id_hashes
-        for person_id in cohort.groups
+        hash_person(person_id, salt) in id_hash_set for person_id in cohort.groups
     ]
     return np.array(training_data_flags), np.array(training_id_flags)
 
@@ -1433,7 +1432,7 @@ def list_hashes_by_scan(
     features: np.ndarray, connectomes: np.ndarray | None, salt: str
 ) -> list[list[str]]:
     """Return the keyed hashes of every scan's features and own connectome."""
-    hashes_by_scan: list[list[str]] = []
+    scan_hash_lists: list[list[str]] = []
     for scan_index, scan_values in enumerate(features):
         # All NaN are the same.
         hashed_values = np.where(np.isnan(scan_values), np.float64(np.nan), scan_values)
@@ -1447,8 +1446,8 @@ def list_hashes_by_scan(
             scan_hashes.append(
                 _compute_keyed_hash(b"connectome" + hashed_values.tobytes(), salt)
             )
-        hashes_by_scan.append(scan_hashes)
-    return hashes_by_scan
+        scan_hash_lists.append(scan_hashes)
+    return scan_hash_lists
 
 
 def _compute_keyed_hash(content_bytes: bytes, salt: str) -> str:

@@ -377,9 +377,9 @@ def _collect_analysis_options(**value_by_option: object) -> dict[str, Any]:
     if a whole number is wrong.
     """
     # Folds of a table are in `cv`, baselines are among the models.
-    expected_names = {*list_settings_option_names("study", changes_results=True)}
-    expected_names -= {"splits", "baselines"}
-    if wrong_names := expected_names ^ value_by_option.keys():
+    expected_name_set = {*list_settings_option_names("study", changes_results=True)}
+    expected_name_set -= {"splits", "baselines"}
+    if wrong_names := expected_name_set ^ value_by_option.keys():
         raise TypeError(
             "analysis_options in run_study must contain exactly the options that have "
             "changes_results=True in OPTIONS (recipient 'study'). These options are in "
@@ -697,11 +697,13 @@ def _match_originals_by_class(
     """
     originals_by_class: dict[str, Sequence[str]] = {}
     for new_class, stage_names in stages_by_new_class.items():
-        group_stages = {STAGE_OF_WORD[class_name.lower()] for class_name in stage_names}
+        group_stage_set = {
+            STAGE_OF_WORD[class_name.lower()] for class_name in stage_names
+        }
         original_names = [
             class_name
             for class_name in cohort_class_names
-            if STAGE_OF_WORD.get(class_name.lower()) in group_stages
+            if STAGE_OF_WORD.get(class_name.lower()) in group_stage_set
         ]
         if original_names:
             originals_by_class[new_class] = original_names

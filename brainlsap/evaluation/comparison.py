@@ -243,11 +243,11 @@ def _pivot_score_table(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
     score_table = evaluation.scores().pivot(
         index=["repeat", "fold"], columns="model", values=score_name
     )
-    score_table[list(_find_failed_model_names(evaluation))] = np.nan
+    score_table[list(_find_failed_model_set(evaluation))] = np.nan
     return score_table
 
 
-def _find_failed_model_names(evaluation: Evaluation) -> set[str]:
+def _find_failed_model_set(evaluation: Evaluation) -> set[str]:
     """Return the models with a failed fit."""
     return {*evaluation.fits.loc[evaluation.fits["failed"] != "", "model"]}
 
@@ -526,7 +526,7 @@ def _make_accuracy_contribution_table(evaluation: Evaluation) -> pd.DataFrame:
     """
     n_classes = len(evaluation.cohort.classes)
     failed_prediction_mask = evaluation.predictions["model"].isin(
-        _find_failed_model_names(evaluation)
+        _find_failed_model_set(evaluation)
     )
     scored_prediction_table = evaluation.predictions[~failed_prediction_mask]
     scan_weights = 1 / scored_prediction_table.groupby(["model", "truth"])[
@@ -783,13 +783,13 @@ def class_table(
                 )
             )
     confusion_counts = np.concatenate(confusion_count_blocks)
-    n_predictions_by_draw = confusion_counts.sum(axis=(1, 2))[:, None]
+    draw_prediction_counts = confusion_counts.sum(axis=(1, 2))[:, None]
     true_class_counts, predicted_class_counts = (
         confusion_counts.sum(axis=2),
         confusion_counts.sum(axis=1),
     )
     correct_class_counts = np.einsum("bii->bi", confusion_counts)
-    other_class_counts = n_predictions_by_draw - true_class_counts
+    other_class_counts = draw_prediction_counts - true_class_counts
     true_negative_counts = (
         other_class_counts - predicted_class_counts + correct_class_counts
     )
@@ -798,7 +798,7 @@ def class_table(
         specificity_draws = true_negative_counts / other_class_counts
         ppv_draws = correct_class_counts / predicted_class_counts
         npv_draws = true_negative_counts / (
-            n_predictions_by_draw - predicted_class_counts
+            draw_prediction_counts - predicted_class_counts
         )
     auc_draws = np.full(sensitivity_draws.shape, np.nan)
     if auc_blocks:
@@ -852,7 +852,7 @@ def _select_predictions_and_person_codes(
         evaluation.predictions["model"] == model_name
     ]
     person_codes = pd.factorize(prediction_table["participant"], sort=True)[0]
-    if prediction_table.empty or model_name in _find_failed_model_names(evaluation):
+    if prediction_table.empty or model_name in _find_failed_model_set(evaluation):
         return None, person_codes
     return evaluation.as_predictions(prediction_table), person_codes
 
@@ -972,11 +972,11 @@ def compute_bounds_by_count_score(
         coded_predictions, np.ones((1, len(person_codes)))
     )[0]
     n_classes = len(confusion_counts)
-    n_predictions_by_class = confusion_counts.sum(axis=1)
-    present_class_codes = np.flatnonzero(n_predictions_by_class)
-    n_predictions_by_class = n_predictions_by_class[present_class_codes]
+    class_prediction_counts = confusion_counts.sum(axis=1)
+    present_class_codes = np.flatnonzero(class_prediction_counts)
+    class_prediction_counts = class_prediction_counts[present_class_codes]
     uniform_class_mask = (
-        confusion_counts.max(axis=1)[present_class_codes] == n_predictions_by_class
+        confusion_counts.max(axis=1)[present_class_codes] == class_prediction_counts
     )
     has_one_predicted_class = (
         np.count_nonzero(confusion_counts.sum(axis=0)) == 1
@@ -985,20 +985,20 @@ def compute_bounds_by_count_score(
     if n_classes < 2 or not uniform_class_mask.all() or has_one_predicted_class:
         return {}
     predicted_codes = confusion_counts.argmax(axis=1)[present_class_codes]
-    n_people_by_class = [
+    class_people_counts = [
         len(set(person_codes[coded_predictions.actual_codes == class_code]))
         for class_code in present_class_codes
     ]
-    error_shares = _compute_error_divisions(np.array(n_people_by_class, dtype=float))
-    error_rates = 1 - TAIL_PROBABILITY ** (error_shares / n_people_by_class)
+    error_shares = _compute_error_divisions(np.array(class_people_counts, dtype=float))
+    error_rates = 1 - TAIL_PROBABILITY ** (error_shares / class_people_counts)
     confusion_count_blocks = []
     for error_target_codes in _list_error_target_codes(predicted_codes, n_classes):
         division_confusion_counts = np.zeros((len(error_shares), n_classes, n_classes))
         division_confusion_counts[:, present_class_codes, predicted_codes] = (
             1 - error_rates
-        ) * n_predictions_by_class
+        ) * class_prediction_counts
         division_confusion_counts[:, present_class_codes, error_target_codes] = (
-            error_rates * n_predictions_by_class
+            error_rates * class_prediction_counts
         )
         confusion_count_blocks.append(division_confusion_counts)
     class_probabilities = coded_predictions.class_probabilities
@@ -1081,13 +1081,13 @@ def compute_auc_bounds(
     ) * mean_probability_factor
 
 
-def _compute_error_divisions(n_people_by_class: np.ndarray) -> np.ndarray:
+def _compute_error_divisions(class_people_counts: np.ndarray) -> np.ndarray:
     """Return divisions of the errors among classes, (n_divisions, n_classes).
 
     None, in proportion to people, equally, all in one class, and at random, also with
     fewer errors than the bound allows.
     """
-    n_classes = len(n_people_by_class)
+    n_classes = len(class_people_counts)
     rng = np.random.default_rng(_BOUND_SEED)
     random_shares = rng.dirichlet(np.ones(n_classes), _N_RANDOM_SHARES)
     sparse_shares = rng.dirichlet(np.full(n_classes, 0.3), _N_RANDOM_SHARES)
@@ -1095,7 +1095,7 @@ def _compute_error_divisions(n_people_by_class: np.ndarray) -> np.ndarray:
     return np.vstack(
         [
             np.zeros(n_classes),
-            n_people_by_class / n_people_by_class.sum(),
+            class_people_counts / class_people_counts.sum(),
             np.ones(n_classes) / n_classes,
             np.eye(n_classes),
             random_shares,
@@ -1370,9 +1370,9 @@ def _fit_logistic_coefs_and_errors(
     person_score_sums = np.zeros((person_codes.max() + 1, X.shape[1]))
     np.add.at(person_score_sums, person_codes, X * (w * (y - mu))[:, None])
     inverse_information = np.linalg.inv(information_matrix)
-    covariance = (
+    covariance_matrix = (
         inverse_information
         @ (person_score_sums.T @ person_score_sums)
         @ inverse_information
     )
-    return coefficients, np.sqrt(np.diag(covariance))
+    return coefficients, np.sqrt(np.diag(covariance_matrix))

@@ -117,11 +117,11 @@ class Deconfounder(BaseEstimator):
         """Return the covariates whose effects ComBat leaves in the features."""
         if not self.harmonize:
             return ()
-        covariate_kinds = set(map(find_covariate_kind, table))
+        covariate_kind_set = set(map(find_covariate_kind, table))
         return tuple(
             covariate_name
             for covariate_name in PRESERVED
-            if covariate_name in covariate_kinds
+            if covariate_name in covariate_kind_set
         )
 
     def check(
@@ -169,15 +169,15 @@ class Deconfounder(BaseEstimator):
         for fold_number, (train_index, test_index) in enumerate(splits, start=1):
             train_table = table.iloc[train_index]
             reference_table = train_table[self._make_reference_scan_mask(train_table)]
-            n_people_by_site = (
+            people_count_series = (
                 reference_table["participant"].groupby(site_series).nunique()
             )
             # A site without a person of the reference class counts as 0.
-            n_people_by_site = n_people_by_site.reindex(
+            people_count_series = people_count_series.reindex(
                 sorted(site_series.iloc[train_index].unique()), fill_value=0
             )
             self._check_sites_of_fold(
-                fold_number, n_people_by_site, site_series.iloc[test_index]
+                fold_number, people_count_series, site_series.iloc[test_index]
             )
 
     def _make_reference_scan_mask(self, scan_table: pd.DataFrame) -> np.ndarray:
@@ -246,13 +246,13 @@ class Deconfounder(BaseEstimator):
         column_name = find_covariate_column(train_scan_table, covariate_name)
         if not is_categorical_covariate(column_name, train_scan_table[column_name]):
             return
-        training_group_names = {
+        training_group_set = {
             *to_group_text_series(train_scan_table[column_name]).dropna()
         }
-        reference_group_names = {
+        reference_group_set = {
             *to_group_text_series(reference_scan_table[column_name]).dropna()
         }
-        absent_group_names = sorted(training_group_names - reference_group_names)
+        absent_group_names = sorted(training_group_set - reference_group_set)
         if absent_group_names:
             raise ParameterError(
                 f"{option_text('reference_class', str(self.reference_class))}: no "
@@ -264,25 +264,28 @@ class Deconfounder(BaseEstimator):
             )
 
     def _check_sites_of_fold(
-        self, fold_number: int, n_people_by_site: pd.Series, test_site_series: pd.Series
+        self,
+        fold_number: int,
+        people_count_series: pd.Series,
+        test_site_series: pd.Series,
     ) -> None:
         """Raise if ComBat cannot learn the sites of a fold, or never applies them.
 
-        `n_people_by_site` counts the people of each site in training.
+        `people_count_series` counts the people of each site in training.
         """
         # If no test scan is of a learned site, only the training scans would change.
         has_no_learned_site = (
             len(test_site_series) > 0
-            and not test_site_series.isin(n_people_by_site.index).any()
+            and not test_site_series.isin(people_count_series.index).any()
         )
         if (
             has_no_learned_site
-            or len(n_people_by_site) < 2
-            or n_people_by_site.min() < MIN_PER_SITE
+            or len(people_count_series) < 2
+            or people_count_series.min() < MIN_PER_SITE
         ):
             site_texts = (
                 f"{site_name}: {count_text(n_site_people, 'person')}"
-                for site_name, n_site_people in n_people_by_site.items()
+                for site_name, n_site_people in people_count_series.items()
             )
             class_text = ""
             if self.reference_class is not None:
@@ -371,14 +374,14 @@ class Deconfounder(BaseEstimator):
             if step_parameter_by_name:
                 coding_by_covariate |= step_parameter_by_name["design"]
         covariate_column_names = _list_covariate_column_names(table)
-        covariate_kinds = {*map(find_covariate_kind, covariate_column_names)}
+        covariate_kind_set = {*map(find_covariate_kind, covariate_column_names)}
         required_covariate_names = dict.fromkeys(
             [*filter(None, [self.harmonize]), *coding_by_covariate]
         )
         missing_covariate_names = [
             covariate_name
             for covariate_name in required_covariate_names
-            if find_covariate_kind(covariate_name) not in covariate_kinds
+            if find_covariate_kind(covariate_name) not in covariate_kind_set
         ]
         if missing_covariate_names:
             raise ParameterError(
@@ -428,8 +431,8 @@ class Deconfounder(BaseEstimator):
     ) -> dict[str, Any]:
         """Return ComBat's parameters for values (n_scans, n_values); set `sites_`."""
         site_label_array = self._make_site_labels(scan_table)
-        site_names, n_scans_by_site = np.unique(site_label_array, return_counts=True)
-        large_site_mask = n_scans_by_site >= MIN_PER_SITE
+        site_names, site_scan_counts = np.unique(site_label_array, return_counts=True)
+        large_site_mask = site_scan_counts >= MIN_PER_SITE
         self.sites_ = [str(site_name) for site_name in site_names[large_site_mask]]
         n_sites = len(self.sites_)
         site_indices = pd.Index(self.sites_).get_indexer(site_label_array)
@@ -443,22 +446,22 @@ class Deconfounder(BaseEstimator):
         feature_values = feature_values[learned_site_scan_mask]
         site_dummies = np.eye(n_sites)[site_indices[learned_site_scan_mask]]
         # values by site, each (n_sites, n_values)
-        n_known_by_site = site_dummies.T @ ~np.isnan(feature_values)
+        site_known_counts = site_dummies.T @ ~np.isnan(feature_values)
         coefficients = fit_least_squares_slopes(
             np.hstack([site_dummies, covariate_design]), feature_values
         )
         site_means, covariate_slopes = coefficients[:n_sites], coefficients[n_sites:]
-        n_scans_by_value = np.maximum(n_known_by_site.sum(axis=0), 1)
-        grand_means = (n_known_by_site * site_means).sum(axis=0) / n_scans_by_value
+        value_scan_counts = np.maximum(site_known_counts.sum(axis=0), 1)
+        grand_means = (site_known_counts * site_means).sum(axis=0) / value_scan_counts
         covariate_residuals = (
             feature_values - grand_means - covariate_design @ covariate_slopes
         )
         residuals = covariate_residuals - site_dummies @ (site_means - grand_means)
-        sd = np.sqrt(np.nansum(residuals**2, axis=0) / n_scans_by_value)
+        sd = np.sqrt(np.nansum(residuals**2, axis=0) / value_scan_counts)
         # Values that do not vary, or were measured at one site only, are not changed.
         unchanged_value_mask = sd <= 1e-10 * np.maximum(np.abs(grand_means), 1e-300)
         unchanged_value_mask |= (
-            (n_known_by_site >= MIN_PER_SITE).sum(axis=0) < 2
+            (site_known_counts >= MIN_PER_SITE).sum(axis=0) < 2
         ) | np.isnan(sd)
         sd = np.where(unchanged_value_mask, 1, sd)
         z = np.where(unchanged_value_mask, np.nan, covariate_residuals) / sd
@@ -686,8 +689,8 @@ def learn_coding_by_covariate(
             )
         if is_categorical_covariate(column_name, covariate_series):
             group_series = pd.Series(_make_group_labels(covariate_series.dropna()))
-            share_by_group = group_series.value_counts(normalize=True).sort_index()
-            coding_by_covariate[column_name] = share_by_group.to_dict()
+            group_share_series = group_series.value_counts(normalize=True).sort_index()
+            coding_by_covariate[column_name] = group_share_series.to_dict()
         else:
             coding_by_covariate[column_name] = float(
                 pd.to_numeric(covariate_series).mean()
@@ -835,12 +838,12 @@ def _build_curve_design(
             scan_table[find_covariate_column(scan_table, covariate_name)],
             errors="coerce",
         )
-        covariate_mean_by_person = (
+        covariate_mean_series = (
             covariate_series.groupby(scan_table["participant"]).mean().dropna()
         )
-        if covariate_mean_by_person.nunique() < MIN_CURVE_VALUES:
+        if covariate_mean_series.nunique() < MIN_CURVE_VALUES:
             continue
-        knots = np.quantile(covariate_mean_by_person, _KNOT_QUANTILES)
+        knots = np.quantile(covariate_mean_series, _KNOT_QUANTILES)
         if np.diff(knots).min() > 0:
             curve_column = compute_cubic_curve(
                 covariate_series.to_numpy(dtype=float), knots
@@ -899,20 +902,20 @@ def _compute_variance_factors_by_column(
     classes. Without covariates the variance of a mean is 1 / n, that of a difference
     1 / n + 1 / n_reference.
     """
-    n_people_by_class = person_mean_design[:, :n_classes].sum(axis=0)
-    covariance = np.linalg.pinv(person_mean_design.T @ person_mean_design)[
+    class_people_counts = person_mean_design[:, :n_classes].sum(axis=0)
+    covariance_matrix = np.linalg.pinv(person_mean_design.T @ person_mean_design)[
         :n_classes, :n_classes
     ]
-    mean_variances = np.diag(covariance)
+    mean_variances = np.diag(covariance_matrix)
     difference_variances = (
         mean_variances
         + mean_variances[reference_index]
-        - 2 * covariance[reference_index]
+        - 2 * covariance_matrix[reference_index]
     )
     return {
-        "mean_factor": mean_variances * n_people_by_class,
+        "mean_factor": mean_variances * class_people_counts,
         "difference_factor": difference_variances
-        / (1 / n_people_by_class + 1 / n_people_by_class[reference_index]),
+        / (1 / class_people_counts + 1 / class_people_counts[reference_index]),
     }
 
 
@@ -1040,18 +1043,18 @@ def _shrink_site_shift_and_variance(z: np.ndarray) -> tuple[np.ndarray, np.ndarr
 def _find_confound_column(scan_table: pd.DataFrame, covariate_name: str) -> str:
     """Return the column that a name means; raise if it determines the label."""
     column_name = find_covariate_column(scan_table, covariate_name)
-    n_labels_by_group = (
+    label_count_series = (
         scan_table["label"]
         .groupby(scan_table[column_name].dropna().astype(str))
         .nunique()
     )
     has_few_groups = (
-        1 < len(n_labels_by_group) <= scan_table["participant"].nunique() / 2
+        1 < len(label_count_series) <= scan_table["participant"].nunique() / 2
     )
     if (
         has_few_groups
         and scan_table["label"].nunique() > 1
-        and n_labels_by_group.max() == 1
+        and label_count_series.max() == 1
     ):
         raise ParameterError(
             f"each value of {column_name} occurs with one label only, so adjusting "

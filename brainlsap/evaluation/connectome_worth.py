@@ -319,13 +319,13 @@ def _make_person_rows_and_averager(
     """Return the rows, and the matrix (n_rows, n_scans) that averages scans to rows."""
     from brainlsap.model.evidence import class_targets
 
-    _, person_codes, n_visits_by_person = np.unique(
+    _, person_codes, person_visit_counts = np.unique(
         cohort.groups, return_inverse=True, return_counts=True
     )
     _, class_codes = np.unique(
         pd.Index(cohort.classes).get_indexer(cohort.y), return_inverse=True
     )
-    row_code_pairs, scan_row_indices, n_scans_by_row = np.unique(
+    row_code_pairs, scan_row_indices, row_scan_counts = np.unique(
         np.column_stack([person_codes, class_codes]),
         axis=0,
         return_inverse=True,
@@ -334,7 +334,7 @@ def _make_person_rows_and_averager(
     scan_row_indices = scan_row_indices.ravel()
     averaging_matrix = sparse.csr_array(
         (
-            1 / n_scans_by_row[scan_row_indices],
+            1 / row_scan_counts[scan_row_indices],
             (scan_row_indices, np.arange(len(person_codes))),
         )
     )
@@ -345,7 +345,7 @@ def _make_person_rows_and_averager(
         targets=class_targets(row_class_codes, bool(cohort.classes_ordered)),
         class_codes=row_class_codes,
         person_codes=row_person_codes,
-        scan_shares=n_scans_by_row / n_visits_by_person[row_person_codes],
+        scan_shares=row_scan_counts / person_visit_counts[row_person_codes],
     )
     return person_rows, averaging_matrix
 
@@ -456,10 +456,10 @@ def _diffuse_signals(
         for n_draws in (n_signal_sets, len(pair_orders), len(donor_index_arrays))
     )
     mean_connectome = np.zeros((n_rois, n_rois))
-    _, person_codes, n_visits_by_person = np.unique(
+    _, person_codes, person_visit_counts = np.unique(
         groups, return_inverse=True, return_counts=True
     )
-    scan_shares = 1 / (n_visits_by_person[person_codes] * len(n_visits_by_person))
+    scan_shares = 1 / (person_visit_counts[person_codes] * len(person_visit_counts))
     receiver_arrays_of_draws = [
         _list_receiver_indices(donor_indices) for donor_indices in donor_index_arrays
     ]
@@ -824,7 +824,7 @@ class _NetworkFit(NamedTuple):
 class _ScaleSolution(NamedTuple):
     """The network model at one scale, for each ridge and c of the grid."""
 
-    log_evidence: np.ndarray
+    grid_log_evidences: np.ndarray
     """Log evidence plus log prior (n_ridges, n_c)."""
     columns_on_F: np.ndarray
     """Coefficients of diffused columns on intercept and means."""
@@ -993,7 +993,7 @@ class _OwnValueModel:
             residual_products.Rtt * column_scale_factor,
         )
         grid_shape = len(_RIDGE_FACTORS), len(_SIGNAL_RATIOS)
-        log_evidence = np.empty(grid_shape)
+        grid_log_evidences = np.empty(grid_shape)
         log_dets = np.empty(grid_shape)
         residual_weights = np.empty((*grid_shape, n_columns, self.t.shape[1]))
         for i, ridge_factor in enumerate(_RIDGE_FACTORS):
@@ -1009,7 +1009,7 @@ class _OwnValueModel:
                     A, c * projected_targets, lower=True, overwrite_a=True
                 )
                 log_dets[i, j] = 2 * np.log(np.diag(cholesky_factor)).sum()
-            log_evidence[i] = self._compute_log_evidence(
+            grid_log_evidences[i] = self._compute_log_evidence(
                 ridge_penalty,
                 rss_reduction=(projected_targets * residual_weights[i]).sum(
                     axis=(1, 2)
@@ -1017,7 +1017,7 @@ class _OwnValueModel:
                 log_det=log_dets[i],
             )
         return _ScaleSolution(
-            log_evidence=log_evidence,
+            grid_log_evidences=grid_log_evidences,
             columns_on_F=residual_products.columns_on_F,
             slopes=residual_products.slopes,
             residual_weights=column_scale_factor * residual_weights,
@@ -1029,7 +1029,7 @@ class _OwnValueModel:
     ) -> _NetworkFit:
         """Return the network model averaged over scales, ridges and c."""
         log_evidences = np.array(
-            [scale_solution.log_evidence for scale_solution in scale_solutions]
+            [scale_solution.grid_log_evidences for scale_solution in scale_solutions]
         )
         log_total_evidence = logsumexp(log_evidences)
         grid_probabilities = np.exp(log_evidences - log_total_evidence)

@@ -387,11 +387,11 @@ def _collect_model_and_role_by_name(
     user_models = model if isinstance(model, Mapping) else {type(model).__name__: model}
     baseline_names = list_baseline_names(cohort) if adds_baselines else ()
     baseline_models = make_models(baseline_names, random_state=seed)
-    repeated_model_names = set(user_models) & set(baseline_models)
-    if not user_models or repeated_model_names:
+    repeated_name_set = set(user_models) & set(baseline_models)
+    if not user_models or repeated_name_set:
         raise ParameterError(
             "model must name at least one classifier, and must not use the name of a "
-            f"baseline model; got {', '.join(repeated_model_names) or 'no model'}. "
+            f"baseline model; got {', '.join(repeated_name_set) or 'no model'}. "
             f"Rename the classifier, or pass {option_text('baselines', False)}."
         )
     model_and_role_by_name: dict[str, tuple[Any, str]] = {}
@@ -705,13 +705,13 @@ def _make_cache_path_by_task(
     )
     path_by_fit_name = {}
     for fit_name, (model, fold_split) in model_and_split_by_fit_name.items():
-        model_types = {
+        model_type_set = {
             type(model_or_part)
             for model_or_part in (model, *model.get_params().values())
         }
         own_model_types = [
             k
-            for k in model_types
+            for k in model_type_set
             if k.__module__.split(".")[0] not in VERSIONED_PACKAGES
         ]
         # A lambda has no source, and its fit is not stored.
@@ -804,7 +804,7 @@ def _fit_and_tabulate_fold(
     thread_pools = _find_thread_pools(len(sys.modules))
     with _WARNINGS_LOCK, thread_pools.limit(limits=1):
         with _record_warnings() as deconfound_warnings:
-            deconfound_start = time.perf_counter()
+            deconfound_start_seconds = time.perf_counter()
             fold_deconfounder = clone(deconfounder)
             features = cohort.features.copy()
             features[train_index] = fold_deconfounder.fit_transform(
@@ -823,32 +823,34 @@ def _fit_and_tabulate_fold(
             packed_test_scans = PackedScans(
                 connectomes, features, test_index, keeps_terms=len(model_by_name) > 1
             )
-            deconfound_seconds = (time.perf_counter() - deconfound_start) / len(
+            deconfound_seconds = (time.perf_counter() - deconfound_start_seconds) / len(
                 model_by_name
             )
         ridge_by_name = {
             fold_model_name: _find_ridge_model(model)
             for fold_model_name, model in model_by_name.items()
         }
-        ridge_model_names: set[str] = set()
+        ridge_name_set: set[str] = set()
         ridge_seconds = 0.0
         with _record_warnings() as ridge_warnings:
-            ridge_start = time.perf_counter()
+            ridge_start_seconds = time.perf_counter()
             if len(model_by_name) > 1:
-                ridge_model_names = {
+                ridge_name_set = {
                     n for n in model_by_name if ridge_by_name[n] is model_by_name[n]
                 }
                 # The first gives its parameters to the others: put models first.
                 ordered_model_names = sorted(
-                    model_by_name, key=lambda n: n not in ridge_model_names
+                    model_by_name, key=lambda n: n not in ridge_name_set
                 )
                 shared_ridges = [ridge_by_name[n] for n in ordered_model_names]
                 _fit_models(shared_ridges, packed_train_scans, train_scan_table)
-                ridge_seconds = (time.perf_counter() - ridge_start) / len(model_by_name)
+                ridge_seconds = (time.perf_counter() - ridge_start_seconds) / len(
+                    model_by_name
+                )
         for model_name, model in model_by_name.items():
             with _record_warnings() as fit_warnings:
-                fit_start = time.perf_counter()
-                if model_name not in ridge_model_names:
+                fit_start_seconds = time.perf_counter()
+                if model_name not in ridge_name_set:
                     has_shared_ridge = len(model_by_name) > 1
                     ridge_classifier = (
                         ridge_by_name[model_name] if has_shared_ridge else None
@@ -856,17 +858,20 @@ def _fit_and_tabulate_fold(
                     _fit_models(
                         [model], packed_train_scans, train_scan_table, ridge_classifier
                     )
-                predict_start = time.perf_counter()
+                predict_start_seconds = time.perf_counter()
                 fit_seconds = (
-                    deconfound_seconds + ridge_seconds + predict_start - fit_start
+                    deconfound_seconds
+                    + ridge_seconds
+                    + predict_start_seconds
+                    - fit_start_seconds
                 )
                 class_prediction_table = _make_prediction_table(
                     model, packed_test_scans, class_names, test_scan_table
                 )
-                predict_seconds = time.perf_counter() - predict_start
+                predict_seconds = time.perf_counter() - predict_start_seconds
             inner_model = _unwrap_fitted_model(model)
             fit_report = to_jsonable(getattr(inner_model, "fit_report_", {}))
-            warning_texts = {
+            warning_text_set = {
                 str(fit_warning.message)
                 for fit_warning in (
                     *deconfound_warnings,
@@ -883,7 +888,7 @@ def _fit_and_tabulate_fold(
                 "epochs": float(np.mean(fit_report.get("epochs") or np.nan)),
                 "failed": str(fit_report.get("failed") or ""),
                 "settings": json.dumps(to_jsonable(model.get_params())),
-                "warnings": json.dumps(sorted(warning_texts)),
+                "warnings": json.dumps(sorted(warning_text_set)),
                 "report": json.dumps(fit_report),
             }
             tables_by_model[model_name] = {
@@ -932,14 +937,14 @@ def _fit_models(
     y = train_scan_table["label"].to_numpy(object)
     scan_person_ids = train_scan_table["participant"].to_numpy(object)
     value_by_metadata_name = {"groups": scan_person_ids, "covariates": train_scan_table}
-    metadata_names = set(signature(model.fit).parameters)
-    metadata_names |= get_routing_for_object(model).consumes(
+    fit_parameter_set = set(signature(model.fit).parameters)
+    fit_parameter_set |= get_routing_for_object(model).consumes(
         "fit", value_by_metadata_name
     )
     value_by_fit_argument = {
         metadata_name: value_by_metadata_name[metadata_name]
         for metadata_name in value_by_metadata_name
-        if metadata_name in metadata_names
+        if metadata_name in fit_parameter_set
     }
     with config_context(enable_metadata_routing=True):  # for searches, pipelines
         try:

@@ -341,7 +341,7 @@ def audit(
         covariate (its column), balanced_accuracy and p_value (without correction). No
         column but scans names anybody.
     """
-    adjusted_column_names = {
+    adjusted_column_set = {
         find_covariate_column(cohort.table, covariate_name)
         for covariate_name in adjusted_covariates
     }
@@ -351,19 +351,19 @@ def audit(
         *_iter_visit_id_findings(cohort),
         *_iter_duplicate_findings(cohort, splits),
         *_iter_label_feature_findings(cohort),
-        *_iter_scale_findings(cohort, adjusted_column_names),
+        *_iter_scale_findings(cohort, adjusted_column_set),
         *(
             _make_finding(CheckKey.UNUSUAL_UNIT, unit_text)
             for unit_text in list_odd_unit_texts(cohort)
         ),
         *_iter_missing_covariate_findings(cohort),
         *_iter_predictive_column_findings(
-            cohort, adjusted_column_names, splits, reference_class
+            cohort, adjusted_column_set, splits, reference_class
         ),
     ]
     if reference_class is not None:
         audit_findings += _iter_outside_reference_findings(
-            cohort, adjusted_column_names, reference_class
+            cohort, adjusted_column_set, reference_class
         )
     return _make_finding_table(audit_findings)
 
@@ -470,10 +470,10 @@ def _list_shared_value_sets(
     for train_index, test_index in splits:
         known_train_index = np.asarray(train_index)[known_value_mask[train_index]]
         known_test_index = np.asarray(test_index)[known_value_mask[test_index]]
-        train_values = set(scan_values[known_train_index])
-        shared_values = train_values & set(scan_values[known_test_index])
-        if shared_values:
-            shared_value_sets.append(shared_values)
+        train_value_set = set(scan_values[known_train_index])
+        shared_value_set = train_value_set & set(scan_values[known_test_index])
+        if shared_value_set:
+            shared_value_sets.append(shared_value_set)
     return shared_value_sets
 
 
@@ -589,14 +589,14 @@ def _iter_similar_people_findings(
         first_scan_name, second_scan_name = cohort.table["scan"].iloc[scan_index_pair]
         first_values, second_values = value_matrix[scan_index_pair]
         is_identical = np.array_equal(first_values, second_values, equal_nan=True)
-        is_split_by_fold = any(
+        has_dividing_fold = any(
             np.isin(scan_index_pair, train_index).any()
             and np.isin(scan_index_pair, test_index).any()
             for train_index, test_index in splits
         )
         likeness_text = "identical" if is_identical else "nearly identical"
         fold_text = "are in the training and the test scans of a fold"
-        if not is_split_by_fold:
+        if not has_dividing_fold:
             fold_text = "could be in the training and the test scans of another fold"
         yield _make_finding(
             CheckKey.DUPLICATE_SCANS,
@@ -604,7 +604,7 @@ def _iter_similar_people_findings(
             scans_text=f"{first_scan_name}, {second_scan_name}",
             first_scan_name=first_scan_name,
             second_scan_name=second_scan_name,
-            severity="error" if is_split_by_fold else "warning",
+            severity="error" if has_dividing_fold else "warning",
         )
 
 
@@ -635,10 +635,12 @@ def _list_feature_blocks(cohort: Cohort) -> list[ScanBlock]:
             for feature_index, feature_name in enumerate(cohort.feature_names)
         ]
     # FreeSurfer's stats of the cortex are a file for each hemisphere.
-    region_sides = cohort.atlas.regions["hemisphere"].to_numpy()
+    region_side_letters = cohort.atlas.regions["hemisphere"].to_numpy()
     for feature_index, feature_name in enumerate(cohort.feature_names):
         for side_letter, side_title in (("L", "left"), ("R", "right")):
-            side_region_mask = cohort.atlas.cortex & (region_sides == side_letter)
+            side_region_mask = cohort.atlas.cortex & (
+                region_side_letters == side_letter
+            )
             scan_blocks.append(
                 ScanBlock(
                     BlockKind.HEMISPHERE,
@@ -656,9 +658,11 @@ def _find_identical_index_pairs(value_matrix: np.ndarray) -> np.ndarray:
     """
     constant_column_mask = (value_matrix == value_matrix[0]).all(axis=0)
     varying_value_matrix = value_matrix[:, ~constant_column_mask]
-    n_measured_by_row = (~np.isnan(varying_value_matrix)).sum(axis=1)
+    row_measured_counts = (~np.isnan(varying_value_matrix)).sum(axis=1)
     row_indices_by_bytes = defaultdict[bytes, list[int]](list)
-    for row_index in np.flatnonzero(n_measured_by_row >= MIN_DISTANCE_VALUES).tolist():
+    for row_index in np.flatnonzero(
+        row_measured_counts >= MIN_DISTANCE_VALUES
+    ).tolist():
         row_indices_by_bytes[varying_value_matrix[row_index].tobytes()].append(
             row_index
         )
@@ -675,13 +679,13 @@ def _find_similar_index_pairs(
 ) -> np.ndarray:
     """Return pairs (n_pairs, 2) of rows of values that are (nearly) the same."""
     measured_row_mask = np.zeros(len(value_matrix), dtype=bool)
-    n_nonzero_by_column = np.zeros(value_matrix.shape[1], dtype=np.int64)
+    column_nonzero_counts = np.zeros(value_matrix.shape[1], dtype=np.int64)
     for row_slice in _iter_row_slices(len(value_matrix)):
         measured_row_mask[row_slice] = ~np.isnan(value_matrix[row_slice]).all(axis=1)
-        n_nonzero_by_column += np.count_nonzero(value_matrix[row_slice], axis=0)
+        column_nonzero_counts += np.count_nonzero(value_matrix[row_slice], axis=0)
     measured_row_indices = np.flatnonzero(measured_row_mask)
     # Take the values that most scans have.
-    densest_column_indices = np.argsort(-n_nonzero_by_column, kind="stable")[
+    densest_column_indices = np.argsort(-column_nonzero_counts, kind="stable")[
         :MAX_DISTANCE_VALUES
     ]
     z = np.empty((len(measured_row_indices), len(densest_column_indices)))
@@ -807,9 +811,9 @@ def _iter_label_feature_findings(cohort: Cohort) -> Iterator[AuditFinding]:
         )
     region_names = cohort.region_names
     for block_kind, _, value_matrix in _list_whole_scan_blocks(cohort):
-        eta_squared_by_column = compute_class_eta_squared(value_matrix, cohort.y)
+        column_eta_squared = compute_class_eta_squared(value_matrix, cohort.y)
         predictive_column_indices = np.flatnonzero(
-            eta_squared_by_column >= MAX_ETA_SQUARED
+            column_eta_squared >= MAX_ETA_SQUARED
         )
         if not predictive_column_indices.size:
             continue
@@ -828,7 +832,7 @@ def _iter_label_feature_findings(cohort: Cohort) -> Iterator[AuditFinding]:
         )
         yield _make_finding(
             CheckKey.LABEL_IN_FEATURES,
-            f"classes explain {eta_squared_by_column.max():.1%} of the variance of "
+            f"classes explain {column_eta_squared.max():.1%} of the variance of "
             f"{count_text(predictive_column_indices.size, column_noun)}: "
             f"{', '.join(example_texts)}{ellipsis_text}",
         )
@@ -842,13 +846,13 @@ def compute_class_eta_squared(
     Classes of fewer than five scans are left out. A column is 0 where a class has fewer
     than five values, or where nothing varies.
     """
-    _, class_codes, n_scans_by_class = np.unique(
+    _, class_codes, class_scan_counts = np.unique(
         class_labels.astype(str), return_inverse=True, return_counts=True
     )
     large_class_scan_indices = np.flatnonzero(
-        n_scans_by_class[class_codes] >= MIN_CLASS_SCANS
+        class_scan_counts[class_codes] >= MIN_CLASS_SCANS
     )
-    large_class_codes = np.flatnonzero(n_scans_by_class >= MIN_CLASS_SCANS)
+    large_class_codes = np.flatnonzero(class_scan_counts >= MIN_CLASS_SCANS)
     # Sums of each class and column, of deviations from a constant of the column.
     sums_shape = len(large_class_codes), value_matrix.shape[1]
     class_value_counts, class_sums, class_square_sums = (
@@ -882,11 +886,11 @@ def compute_class_eta_squared(
         class_square_sums += class_indicator_matrix @ np.square(
             block_matrix, out=block_matrix
         )
-    n_known_by_column, column_sums = (
+    column_known_counts, column_sums = (
         class_value_counts.sum(axis=0),
         class_sums.sum(axis=0),
     )
-    count_denominators = np.maximum(n_known_by_column, 1)
+    count_denominators = np.maximum(column_known_counts, 1)
     total_square_sums = (
         class_square_sums.sum(axis=0) - column_sums**2 / count_denominators
     )
@@ -894,7 +898,7 @@ def compute_class_eta_squared(
         class_square_sums - class_sums**2 / np.maximum(class_value_counts, 1)
     ).sum(axis=0)
     raw_square_sums = class_square_sums.sum(axis=0) + column_offsets * (
-        2 * column_sums + n_known_by_column * column_offsets
+        2 * column_sums + column_known_counts * column_offsets
     )
     filled_column_mask = (class_value_counts >= MIN_CLASS_SCANS).all(axis=0)
     explainable_column_mask = filled_column_mask & (
@@ -907,7 +911,7 @@ def compute_class_eta_squared(
 
 
 def _iter_scale_findings(
-    cohort: Cohort, adjusted_column_names: set[str]
+    cohort: Cohort, adjusted_column_set: set[str]
 ) -> Iterator[AuditFinding]:
     """Look for columns by whose values features may be on several scales."""
     for column_name, covariate_kind in _make_kind_by_column(cohort).items():
@@ -919,7 +923,7 @@ def _iter_scale_findings(
             f"{group_name} ({count_text(n_scans, 'scan')})"
             for group_name, n_scans in group_series.value_counts().items()
         )
-        is_adjusted_for = column_name in adjusted_column_names
+        is_adjusted_for = column_name in adjusted_column_set
         yield _make_finding(
             CheckKey.SEVERAL_SCALES,
             f"{column_name} has {n_values} values: {join_with_commas(value_texts, 5)}",
@@ -930,15 +934,15 @@ def _iter_scale_findings(
 
 def _iter_missing_covariate_findings(cohort: Cohort) -> Iterator[AuditFinding]:
     """Report which of age, sex and site the cohort does not have."""
-    covariate_kinds = {
+    covariate_kind_set = {
         covariate_kind
         for column_name, covariate_kind in _make_kind_by_column(cohort).items()
         if cohort.table[column_name].notna().any()
     }
-    covariate_kinds.add(find_covariate_kind(cohort.label_name))
-    if "scanner" in covariate_kinds:
-        covariate_kinds.add("site")
-    missing_kinds = sorted({*EXPECTED_COVARIATES} - covariate_kinds)
+    covariate_kind_set.add(find_covariate_kind(cohort.label_name))
+    if "scanner" in covariate_kind_set:
+        covariate_kind_set.add("site")
+    missing_kinds = sorted({*EXPECTED_COVARIATES} - covariate_kind_set)
     if missing_kinds:
         example_texts = [
             f"{', '.join(COVARIATES[covariate_kind][:3])} ... for {covariate_kind}"
@@ -955,7 +959,7 @@ def _iter_missing_covariate_findings(cohort: Cohort) -> Iterator[AuditFinding]:
 
 def _iter_predictive_column_findings(
     cohort: Cohort,
-    adjusted_column_names: set[str],
+    adjusted_column_set: set[str],
     splits: Sequence[Split],
     reference_class_name: str | None,
 ) -> Iterator[AuditFinding]:
@@ -998,7 +1002,7 @@ def _iter_predictive_column_findings(
                 finding_text,
                 has_class_difference=has_class_difference,
                 is_predictive=is_predictive,
-                is_adjusted_for=tested_column.covariate_name in adjusted_column_names,
+                is_adjusted_for=tested_column.covariate_name in adjusted_column_set,
                 reference_class_name=reference_class_name,
                 splits=splits,
             )
@@ -1032,9 +1036,9 @@ def _iter_tested_columns(cohort: Cohort) -> Iterator[TestedColumn]:
     missing_value_mask = missing_value_mask[
         :, missing_value_mask.any(axis=0) & ~missing_value_mask.all(axis=0)
     ]
-    n_missing_by_scan = pd.Series(missing_value_mask.sum(axis=1))
+    missing_count_series = pd.Series(missing_value_mask.sum(axis=1))
     yield TestedColumn(
-        "the number of missing values", n_missing_by_scan, covariate_name=""
+        "the number of missing values", missing_count_series, covariate_name=""
     )
     pattern_codes = np.unique(missing_value_mask, axis=0, return_inverse=True)[
         1
@@ -1074,7 +1078,7 @@ def _make_covariate_finding(
     ) and not _list_shared_value_sets(covariate_series, splits)
     if has_unseen_test_values:
         finding_text += "; its values in test scans do not occur in training scans"
-    finding_severity = "note" if has_unseen_test_values or not is_predictive else ""
+    severity_word = "note" if has_unseen_test_values or not is_predictive else ""
     if not is_predictive:
         advice_text = (
             SMALL_GAIN_ADVICE if has_class_difference else NO_DIFFERENCE_ADVICE
@@ -1090,30 +1094,30 @@ def _make_covariate_finding(
     return _make_finding(
         CheckKey.COVARIATE_PREDICTS_LABEL,
         finding_text,
-        severity=finding_severity,
+        severity=severity_word,
         advice=advice_text,
     )
 
 
 def _iter_outside_reference_findings(
-    cohort: Cohort, adjusted_column_names: set[str], reference_class_name: str
+    cohort: Cohort, adjusted_column_set: set[str], reference_class_name: str
 ) -> Iterator[AuditFinding]:
     """Report people whose covariates lie outside the range of the reference class."""
     people_table = cohort.table.drop_duplicates("participant")
     reference_label = match_class_name(reference_class_name, cohort.classes)
     reference_person_mask = people_table["label"].astype(str) == reference_label
-    for column_name in sorted(adjusted_column_names):
+    for column_name in sorted(adjusted_column_set):
         if is_categorical_covariate(column_name, people_table[column_name]):
             continue
-        number_by_person = pd.to_numeric(people_table[column_name], errors="coerce")
+        person_number_series = pd.to_numeric(people_table[column_name], errors="coerce")
         reference_minimum, reference_maximum = (
-            number_by_person[reference_person_mask].min(),
-            number_by_person[reference_person_mask].max(),
+            person_number_series[reference_person_mask].min(),
+            person_number_series[reference_person_mask].max(),
         )
         n_people_outside = int(
             (
-                (number_by_person < reference_minimum)
-                | (number_by_person > reference_maximum)
+                (person_number_series < reference_minimum)
+                | (person_number_series > reference_maximum)
             ).sum()
         )
         if n_people_outside > MAX_OUTSIDE_SHARE * len(people_table):
@@ -1205,10 +1209,10 @@ def _majority_accuracy(fold_bin_class_counts: np.ndarray) -> float:
     )
     # Tied classes share the prediction, so that an uninformative column is at chance.
     n_tied_classes = predicted_class_mask.sum(axis=2, keepdims=True)
-    n_correct_by_class = (
+    class_correct_counts = (
         fold_bin_class_counts * predicted_class_mask / n_tied_classes
     ).sum(axis=(0, 1))
-    return float((n_correct_by_class / bin_class_counts.sum(axis=0)).mean())
+    return float((class_correct_counts / bin_class_counts.sum(axis=0)).mean())
 
 
 def _compute_chi_squared_p(
@@ -1238,11 +1242,11 @@ def _compute_chi_squared_p(
 
 def _make_kind_by_column(cohort: Cohort) -> dict[str, str]:
     """Return the kind of each column that is neither a key nor the label's own name."""
-    key_column_names = {*KEY_COLUMNS, cohort.label_name}
+    key_column_set = {*KEY_COLUMNS, cohort.label_name}
     column_names = [
         str(column_name)
         for column_name in cohort.table.columns
-        if column_name not in key_column_names
+        if column_name not in key_column_set
     ]
     return {
         column_name: find_acquisition_kind(column_name) for column_name in column_names

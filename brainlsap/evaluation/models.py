@@ -143,13 +143,13 @@ def read_global_means(
         ):
             group_region_mask = structure_region_mask & side_region_mask
             if group_region_mask.any():
-                n_measured_by_scan = measured_value_mask[:, group_region_mask].sum(
+                scan_measured_counts = measured_value_mask[:, group_region_mask].sum(
                     axis=1
                 )
                 group_totals = zero_filled_features[:, group_region_mask].sum(axis=1)
-                group_totals = np.where(n_measured_by_scan > 0, group_totals, np.nan)
+                group_totals = np.where(scan_measured_counts > 0, group_totals, np.nan)
                 column_blocks += [
-                    group_totals / np.maximum(n_measured_by_scan, 1),
+                    group_totals / np.maximum(scan_measured_counts, 1),
                     group_totals,
                 ]
     return np.hstack(column_blocks)
@@ -1397,7 +1397,7 @@ def make_models(
             f"kernel 'laguerre'. Leave {option_text('kernel')} out; got "
             f"{model_settings['kernel']!r}."
         )
-    selected_model_names = {
+    selected_name_set = {
         member_name
         for model_name in names
         for member_name in model_names_by_key[_normalize_model_name(model_name)]
@@ -1406,7 +1406,7 @@ def make_models(
     models_by_name = {
         model_name: (model_entry.make(random_state, model_settings), model_entry.role)
         for model_name, model_entry in MODELS.items()
-        if model_name in selected_model_names
+        if model_name in selected_name_set
     }
     _set_common_max_scale([model for model, _ in models_by_name.values()])
     return models_by_name
@@ -1431,12 +1431,12 @@ def _set_common_max_scale(classifiers_or_pipelines: Sequence[BaseEstimator]) -> 
         for lsap_settings in lsap_settings_list
     ):
         return
-    max_scales = [
+    classifier_max_scales = [
         float(lsap_settings.max_scale) for lsap_settings in lsap_settings_list
     ]
-    if len(set(max_scales)) > 1:
+    if len(set(classifier_max_scales)) > 1:
         for model in lsap_classifiers:
-            model.set_params(max_scale=min(max_scales))
+            model.set_params(max_scale=min(classifier_max_scales))
 
 
 def _normalize_model_name(model_name: object) -> str:

@@ -538,12 +538,16 @@ def make_half_correlation_table(
 
 def _draw_first_half_mask(cohort: Cohort, rng: np.random.Generator) -> np.ndarray:
     """Return whether people are in the first half; each class is divided evenly."""
-    label_by_person = cohort.table.groupby("participant", sort=False)["label"].first()
-    shuffled_label_series = label_by_person.iloc[rng.permutation(len(label_by_person))]
+    person_label_series = cohort.table.groupby("participant", sort=False)[
+        "label"
+    ].first()
+    shuffled_label_series = person_label_series.iloc[
+        rng.permutation(len(person_label_series))
+    ]
     first_half_person_mask = (
         shuffled_label_series.groupby(shuffled_label_series).cumcount() % 2 == 0
     )
-    return first_half_person_mask.loc[label_by_person.index].to_numpy()
+    return first_half_person_mask.loc[person_label_series.index].to_numpy()
 
 
 def _compute_effects_and_contrasts(
@@ -554,7 +558,7 @@ def _compute_effects_and_contrasts(
         region_test_values, FEWEST_PERMUTATIONS, rng
     )
     return permuted_statistics.effects[0], standardize_statistics(
-        permuted_statistics.contrasts
+        permuted_statistics.contrast_statistics
     )[0]
 
 
@@ -870,10 +874,10 @@ def common_regions(
     common_region_table = common_region_table.sort_values(
         ["n_models", reference_model_name], ascending=[False, True]
     )
-    rmse_by_model = np.sqrt(
+    model_rmse_series = np.sqrt(
         scale_table.sub(scale_table[reference_model_name], axis=0).pow(2).mean()
     )
-    return common_region_table.reset_index(drop=True), rmse_by_model
+    return common_region_table.reset_index(drop=True), model_rmse_series
 
 
 def list_models_with_scales(evaluation: Evaluation) -> list[str]:
@@ -1063,7 +1067,7 @@ class _SpinHemisphere:
         ]
         valid_vertex_mask = (self.vertex_labels >= 0) & np.isfinite(vertex_values)
         vertex_region_codes = self.vertex_labels[valid_vertex_mask]
-        n_vertices_by_region = np.bincount(
+        region_vertex_counts = np.bincount(
             vertex_region_codes, minlength=self.n_regions
         )
         region_value_sums = np.bincount(
@@ -1073,9 +1077,9 @@ class _SpinHemisphere:
         )
         np.divide(
             region_value_sums,
-            n_vertices_by_region,
+            region_vertex_counts,
             out=spun_map,
-            where=n_vertices_by_region > 0,
+            where=region_vertex_counts > 0,
         )
 
 

@@ -75,7 +75,7 @@ from brainlsap.evaluation.results import (
     Evaluation,
     check_evaluation_given,
     data_hash,
-    make_class_feature_table,
+    make_class_mean_sd_table,
 )
 from brainlsap.evaluation.splits import (
     count_labellings,
@@ -105,7 +105,7 @@ class RegionTestValues(NamedTuple):
 
     value_matrix: np.ndarray
     """Standardised features, shape (n_rows, n_rois * n_features); NaN if missing."""
-    contrasts: np.ndarray
+    neighbor_contrasts: np.ndarray
     """The values minus the mean of the region's neighbours; NaN without neighbours."""
     unit_contrasts: np.ndarray
     """Contrasts of values in their own unit; NaN for measures that grow with size."""
@@ -124,7 +124,7 @@ class RegionTestValues(NamedTuple):
         """Return some of the rows."""
         return self._replace(
             value_matrix=self.value_matrix[selected_row_mask],
-            contrasts=self.contrasts[selected_row_mask],
+            neighbor_contrasts=self.neighbor_contrasts[selected_row_mask],
             unit_contrasts=self.unit_contrasts[selected_row_mask],
             class_codes=self.class_codes[selected_row_mask],
             covariate_design=self.covariate_design[selected_row_mask],
@@ -141,7 +141,7 @@ class PermutedStatistics(NamedTuple):
 
     effects: np.ndarray
     """Size of the correlation of the values."""
-    contrasts: np.ndarray
+    contrast_statistics: np.ndarray
     """The contrast c of the module."""
     excesses: np.ndarray
     """Correlation of the values minus the values of neighbours.
@@ -276,9 +276,9 @@ def compare_regions(
         region_test_values, n_permutations, rng
     )
     region_table["p_effect"] = compute_family_wise_p_values(permuted_statistics.effects)
-    region_table["contrast_z"] = standardize_statistics(permuted_statistics.contrasts)[
-        0
-    ]
+    region_table["contrast_z"] = standardize_statistics(
+        permuted_statistics.contrast_statistics
+    )[0]
     region_table["p_contrast"] = compute_contrast_p_values(permuted_statistics)
     region_table["n_permutations"] = n_permutations
     region_table["measured"] = cohort.measured.any(axis=0).reshape(-1)
@@ -298,10 +298,10 @@ def count_region_labellings(evaluation: Evaluation) -> int:
     them relative to the values.
     """
     scan_table = evaluation.cohort.table
-    steps = evaluation.settings.get("steps") or {}
-    covariate_names = [*(steps.get("regress_out") or ())]
-    if steps.get("harmonize"):
-        covariate_names.append(steps["harmonize"])
+    value_by_step_option = evaluation.settings.get("steps") or {}
+    covariate_names = [*(value_by_step_option.get("regress_out") or ())]
+    if value_by_step_option.get("harmonize"):
+        covariate_names.append(value_by_step_option["harmonize"])
     covariate_columns = [
         find_covariate_column(scan_table, covariate_name)
         for covariate_name in covariate_names
@@ -410,15 +410,15 @@ def make_region_test_values(
         np.where(np.isnan(feature_matrix).all(axis=0), 0.0, feature_matrix), axis=0
     )
     residuals = compute_covariate_residuals(covariate_design, feature_matrix)
-    n_known_by_column = np.maximum((~np.isnan(residuals)).sum(axis=0), 1)
-    sd = np.sqrt(np.nansum(residuals**2, axis=0) / n_known_by_column)
+    column_known_counts = np.maximum((~np.isnan(residuals)).sum(axis=0), 1)
+    sd = np.sqrt(np.nansum(residuals**2, axis=0) / column_known_counts)
     constant_column_mask = sd <= _ROUNDING * np.maximum(np.abs(column_means), 1e-300)
     sd = np.where(constant_column_mask, np.nan, sd)
     own_unit_features = features
     features = (features - column_means.reshape(features.shape[1:])) / sd.reshape(
         features.shape[1:]
     )
-    contrasts = features - compute_neighbor_means(cohort.connectomes, features)
+    neighbor_contrasts = features - compute_neighbor_means(cohort.connectomes, features)
     own_unit_features = np.where(
         _make_comparable_value_mask(cohort), own_unit_features, np.nan
     )
@@ -427,7 +427,7 @@ def make_region_test_values(
     )
     region_test_values = RegionTestValues(
         value_matrix=average_to_rows(features.reshape(n_scans, -1)),
-        contrasts=average_to_rows(contrasts.reshape(n_scans, -1)),
+        neighbor_contrasts=average_to_rows(neighbor_contrasts.reshape(n_scans, -1)),
         unit_contrasts=average_to_rows(unit_contrasts.reshape(n_scans, -1)),
         class_codes=class_codes,
         covariate_design=covariate_design,
@@ -562,7 +562,7 @@ def compute_permuted_statistics(
     n_rows, n_values = region_test_values.value_matrix.shape
     tested_value_matrices = [
         region_test_values.value_matrix,
-        region_test_values.contrasts,
+        region_test_values.neighbor_contrasts,
     ]
     # Most measures have none: columns that nobody has would cost more than the others.
     has_unit_contrasts = bool(np.isfinite(region_test_values.unit_contrasts).any())
@@ -612,7 +612,7 @@ def compute_permuted_statistics(
             effect_sizes = basis_correlations.effects[:1]
             directions = r[:, :1] / np.where(effect_sizes > 0, effect_sizes, 1.0)
         permuted_statistics.effects[permutation_slice] = basis_correlations.effects
-        permuted_statistics.contrasts[permutation_slice] = np.minimum(
+        permuted_statistics.contrast_statistics[permutation_slice] = np.minimum(
             basis_correlations.effects, basis_correlations.directed_contrasts
         )
         permuted_statistics.excesses[permutation_slice] = (directions * contrast_r).sum(
@@ -626,7 +626,7 @@ def compute_permuted_statistics(
         tested_column_mask, len(tested_value_matrices)
     )
     permuted_statistics.effects[:, ~tested_value_mask] = np.nan
-    permuted_statistics.contrasts[:, ~tested_contrast_mask] = np.nan
+    permuted_statistics.contrast_statistics[:, ~tested_contrast_mask] = np.nan
     permuted_statistics.excesses[:, ~tested_contrast_mask] = np.nan
     if has_unit_contrasts:
         permuted_statistics.unit_excesses[:, ~tested_unit_masks[0]] = np.nan
@@ -640,9 +640,9 @@ def _list_exchange_row_blocks(region_test_values: RegionTestValues) -> list[np.n
     """
     index_blocks = []
     for block_indices in list_person_blocks(region_test_values.person_codes):
-        n_scans_by_row = region_test_values.person_scan_counts[block_indices[:, 0]]
+        row_scan_counts = region_test_values.person_scan_counts[block_indices[:, 0]]
         index_blocks += [
-            block_indices[n_scans_by_row == n] for n in np.unique(n_scans_by_row)
+            block_indices[row_scan_counts == n] for n in np.unique(row_scan_counts)
         ]
     return index_blocks
 
@@ -653,8 +653,8 @@ def _compute_root_row_weights(person_codes: np.ndarray) -> np.ndarray:
     Labels are permuted only among people with the same number of rows, so no
     permutation changes the weights.
     """
-    n_rows_by_person = np.bincount(person_codes)
-    return np.sqrt(1 / n_rows_by_person[person_codes])[:, None]
+    person_row_counts = np.bincount(person_codes)
+    return np.sqrt(1 / person_row_counts[person_codes])[:, None]
 
 
 def _compute_unit_residuals(
@@ -757,24 +757,24 @@ def _make_association_table(region_test_values: RegionTestValues) -> pd.DataFram
     """Return effect and contrast of every value, with intervals and F."""
     value_matrix, contrasts = (
         region_test_values.value_matrix,
-        region_test_values.contrasts,
+        region_test_values.neighbor_contrasts,
     )
-    n_people_by_value = _count_people_by_value(
+    value_people_counts = _compute_value_people_counts(
         value_matrix, region_test_values.person_codes
     )
     r = _correlate_with_classes(region_test_values, value_matrix)
     n_contrasts = len(r)
     n_covariates = region_test_values.covariate_design.shape[1] - 1
     has_signed_effect = n_contrasts == 1
-    association_table = pd.DataFrame({"n_people": n_people_by_value})
+    association_table = pd.DataFrame({"n_people": value_people_counts})
     if has_signed_effect:
         association_table["effect"] = r[0]
         lower_and_upper_bounds = _compute_correlation_lows_and_highs(
-            r[0], n_people_by_value - n_covariates
+            r[0], value_people_counts - n_covariates
         )
     else:
         association_table["effect"] = np.sqrt((r**2).sum(axis=0))
-        error_dof = n_people_by_value - n_covariates - n_contrasts - 1
+        error_dof = value_people_counts - n_covariates - n_contrasts - 1
         lower_and_upper_bounds = _compute_eta_lows_and_highs(
             association_table["effect"].to_numpy(), n_contrasts, error_dof
         )
@@ -793,15 +793,15 @@ def _make_association_table(region_test_values: RegionTestValues) -> pd.DataFram
         ),
         _correlate_with_classes(region_test_values, contrasts),
     )
-    n_people_by_contrast = (
-        _count_people_by_value(contrasts, region_test_values.person_codes)
+    contrast_people_counts = (
+        _compute_value_people_counts(contrasts, region_test_values.person_codes)
         - n_covariates
     )
     association_table["contrast"] = np.minimum(
         basis_correlations.effects, basis_correlations.directed_contrasts
     )
     lower_and_upper_bounds = _compute_contrast_lows_and_highs(
-        basis_correlations, n_people_by_contrast
+        basis_correlations, contrast_people_counts
     )
     association_table["contrast_low"], association_table["contrast_high"] = (
         lower_and_upper_bounds
@@ -810,12 +810,12 @@ def _make_association_table(region_test_values: RegionTestValues) -> pd.DataFram
 
 
 def _compute_contrast_lows_and_highs(
-    basis_correlations: _Correlations, n_people_by_value: np.ndarray
+    basis_correlations: _Correlations, value_people_counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the smaller of the bounds of effect and contrast in its direction.
 
     NaN where the interval of the effect includes 0: the direction is then not known,
-    and the contrast in the other direction has the opposite sign. `n_people_by_value`
+    and the contrast in the other direction has the opposite sign. `value_people_counts`
     lacks one for every covariate. `benchmarks/ranking.py intervals` measures the
     coverage.
     """
@@ -823,26 +823,26 @@ def _compute_contrast_lows_and_highs(
     n_contrasts = len(basis_correlations.value_correlations)
     if n_contrasts == 1:
         effect_lows, effect_highs = _compute_correlation_lows_and_highs(
-            effects, n_people_by_value
+            effects, value_people_counts
         )
     else:
-        error_dof = n_people_by_value - n_contrasts - 1
+        error_dof = value_people_counts - n_contrasts - 1
         effect_lows, effect_highs = _compute_eta_lows_and_highs(
             effects, n_contrasts, error_dof
         )
     directed_contrasts = basis_correlations.directed_contrasts
     directed_lows, directed_highs = _compute_correlation_lows_and_highs(
-        directed_contrasts, n_people_by_value
+        directed_contrasts, value_people_counts
     )
     if n_contrasts > 1:
         # By chance alone, the mean of eta squared is n_contrasts / (n - 1), and
         # the contrast in the direction of the values is too large by the same share.
-        chance_squares = n_contrasts / np.maximum(n_people_by_value - 1, 1)
+        chance_squares = n_contrasts / np.maximum(value_people_counts - 1, 1)
         shrinkage_factors = 1 - np.minimum(
             chance_squares / np.maximum(effects**2, 1e-300), 1
         )
         directed_lows = _compute_correlation_lows_and_highs(
-            directed_contrasts * shrinkage_factors, n_people_by_value
+            directed_contrasts * shrinkage_factors, value_people_counts
         )[0]
     known_direction_mask = effect_lows > 0
     contrast_lows = np.where(
@@ -854,7 +854,7 @@ def _compute_contrast_lows_and_highs(
     return contrast_lows, contrast_highs
 
 
-def _count_people_by_value(
+def _compute_value_people_counts(
     value_matrix: np.ndarray, person_codes: np.ndarray
 ) -> np.ndarray:
     """Return the number of people with each value, shape (n_values,)."""
@@ -865,14 +865,14 @@ def _count_people_by_value(
 
 
 def _compute_correlation_lows_and_highs(
-    r: np.ndarray, n_people_by_value: np.ndarray
+    r: np.ndarray, value_people_counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return Fisher's 95% interval.
 
-    `n_people_by_value` lacks one for each covariate.
+    `value_people_counts` lacks one for each covariate.
     """
     degrees_of_freedom = np.where(
-        n_people_by_value > 3, n_people_by_value - 3.0, np.nan
+        value_people_counts > 3, value_people_counts - 3.0, np.nan
     )
     z = np.arctanh(np.clip(r, -1 + 1e-15, 1 - 1e-15))
     half_widths = _Z_95 / np.sqrt(degrees_of_freedom)
@@ -889,7 +889,7 @@ def _compute_eta_lows_and_highs(
     lie above both, because chance alone makes eta larger than 0; the interval is then
     extended to eta, which only raises its coverage.
     """
-    n_people_by_value = n_contrasts + error_dof + 1
+    value_people_counts = n_contrasts + error_dof + 1
     defined_interval_mask = np.isfinite(eta) & (error_dof > 0) & (eta < 1)
     eta_squared = np.where(defined_interval_mask, eta, 0.5) ** 2
     degrees_of_freedom = np.where(defined_interval_mask, error_dof, 1)
@@ -918,7 +918,8 @@ def _compute_eta_lows_and_highs(
             np.where(
                 defined_interval_mask,
                 np.sqrt(
-                    lower_noncentralities / (lower_noncentralities + n_people_by_value)
+                    lower_noncentralities
+                    / (lower_noncentralities + value_people_counts)
                 ),
                 np.nan,
             )
@@ -993,7 +994,7 @@ def compute_contrast_p_values(permuted_statistics: PermutedStatistics) -> np.nda
         NaN for contrasts that are not tested, and without permutations.
     """
     p = compute_family_wise_p_values(
-        standardize_statistics(permuted_statistics.contrasts)
+        standardize_statistics(permuted_statistics.contrast_statistics)
     )
     effects = permuted_statistics.effects
     exceedance_counts = (effects[1:] >= effects[0] - _SAME_STATISTIC).sum(axis=0)
@@ -1009,13 +1010,13 @@ def compute_contrast_p_values(permuted_statistics: PermutedStatistics) -> np.nda
 
 
 def standardized_difference_table(
-    class_feature_table: pd.DataFrame, reference_class: str
+    class_mean_sd_table: pd.DataFrame, reference_class: str
 ) -> pd.DataFrame:
     """Return features by class, and the difference of every class from the reference.
 
     Parameters
     ----------
-    class_feature_table : DataFrame
+    class_mean_sd_table : DataFrame
         As of :class:`.CohortSummary`. Classes of fewer than three people are left out.
     reference_class : str
         Class from which the others differ.
@@ -1028,8 +1029,8 @@ def standardized_difference_table(
         its 95% interval, difference_low and difference_high (NaN for the reference).
     """
     reference_column_names = ["feature", "region", "class", "people", "mean", "sd"]
-    feature_table: Any = class_feature_table[
-        class_feature_table["people"] >= MIN_PEOPLE_SHOWN
+    feature_table: Any = class_mean_sd_table[
+        class_mean_sd_table["people"] >= MIN_PEOPLE_SHOWN
     ]
     reference_class_table = feature_table.loc[
         feature_table["class"] == reference_class, reference_column_names
@@ -1087,11 +1088,11 @@ def _add_difference_columns_to_table(
     features, variance_factor_table = adjust_features_with_factor_table(
         cohort, deconfounder, reference_class_name
     )
-    class_feature_table = make_class_feature_table(
+    class_mean_sd_table = make_class_mean_sd_table(
         cohort, features, variance_factor_table
     )
     class_difference_table = standardized_difference_table(
-        class_feature_table, reference_class_name
+        class_mean_sd_table, reference_class_name
     )
     suffix_by_column = {
         "difference": "",

@@ -122,7 +122,7 @@ class CohortSummary:
 
         `variance_factor_table`: by class, of the variance of means and of differences.
         """
-        class_features = make_class_feature_table(
+        class_features = make_class_mean_sd_table(
             cohort, features, variance_factor_table
         )
         atlas_folder = cohort.atlas.folder
@@ -217,7 +217,7 @@ def data_hash(cohort: Cohort) -> str:
     return sha256_hash.hexdigest()
 
 
-def make_class_feature_table(
+def make_class_mean_sd_table(
     cohort: Cohort,
     features: np.ndarray,
     variance_factor_table: pd.DataFrame | None = None,

@@ -253,7 +253,7 @@ class Score:
         )
 
 
-def _count_correct_by_class(confusion_counts: np.ndarray) -> np.ndarray:
+def _compute_class_correct_counts(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the correct predictions of each class, (n_draws, n_classes)."""
     return np.einsum("bii->bi", confusion_counts)
 
@@ -262,7 +262,7 @@ def balanced_accuracy(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the mean sensitivity of the classes that the rows hold."""
     true_class_counts = confusion_counts.sum(axis=2)
     return mean_over_classes(
-        _count_correct_by_class(confusion_counts)
+        _compute_class_correct_counts(confusion_counts)
         / np.maximum(true_class_counts, SMALLEST_DENOMINATOR),
         true_class_counts > 0,
     )
@@ -270,9 +270,9 @@ def balanced_accuracy(confusion_counts: np.ndarray) -> np.ndarray:
 
 def accuracy(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the share of correct predictions."""
-    return _count_correct_by_class(confusion_counts).sum(axis=1) / confusion_counts.sum(
-        axis=(1, 2)
-    )
+    return _compute_class_correct_counts(confusion_counts).sum(
+        axis=1
+    ) / confusion_counts.sum(axis=(1, 2))
 
 
 def macro_precision(confusion_counts: np.ndarray) -> np.ndarray:
@@ -282,7 +282,7 @@ def macro_precision(confusion_counts: np.ndarray) -> np.ndarray:
         confusion_counts.sum(axis=1),
     )
     return mean_over_classes(
-        _count_correct_by_class(confusion_counts)
+        _compute_class_correct_counts(confusion_counts)
         / np.maximum(predicted_class_counts, SMALLEST_DENOMINATOR),
         true_class_counts > 0,
     )
@@ -296,7 +296,7 @@ def macro_f1(confusion_counts: np.ndarray) -> np.ndarray:
     )
     f1 = (
         2
-        * _count_correct_by_class(confusion_counts)
+        * _compute_class_correct_counts(confusion_counts)
         / np.maximum(true_class_counts + predicted_class_counts, SMALLEST_DENOMINATOR)
     )
     return mean_over_classes(f1, true_class_counts > 0)

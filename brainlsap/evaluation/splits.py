@@ -132,18 +132,18 @@ def make_splits(
         (person_codes.max(initial=-1) + 1, len(class_names)), dtype=int
     )
     np.add.at(person_class_visit_counts, (person_codes, class_codes), 1)
-    n_people_by_class = (person_class_visit_counts > 0).sum(axis=0)
+    class_people_counts = (person_class_visit_counts > 0).sum(axis=0)
     class_counts_text = ", ".join(
         f"{class_name} {n_people}"
-        for class_name, n_people in zip(class_names, n_people_by_class, strict=True)
+        for class_name, n_people in zip(class_names, class_people_counts, strict=True)
     )
-    if n_folds < 2 or n_repeats < 1 or len(n_people_by_class) < 2:
+    if n_folds < 2 or n_repeats < 1 or len(class_people_counts) < 2:
         raise SplitError(
             "cross-validation needs at least two folds, one repeat and two classes; "
             f"got {n_folds} folds, {n_repeats} repeats and these numbers of people by "
             f"class: {class_counts_text or 'none'}."
         )
-    if n_people_by_class.min() < n_folds:
+    if class_people_counts.min() < n_folds:
         raise SplitError(
             f"{n_folds} folds need at least {n_folds} people of every class; got these "
             f"numbers of people by class: {class_counts_text}. Use fewer folds with "
@@ -158,19 +158,19 @@ def make_splits(
             random_state,
             repeat_number,
         )
-        fold_numbers_by_scan = person_fold_numbers[person_codes]
-        splits += _make_fold_splits(fold_numbers_by_scan, range(n_folds))
+        scan_fold_numbers = person_fold_numbers[person_codes]
+        splits += _make_fold_splits(scan_fold_numbers, range(n_folds))
     return tuple(splits)
 
 
 def _make_fold_splits(
-    fold_labels_by_scan: np.ndarray, fold_labels: Iterable
+    scan_fold_labels: np.ndarray, fold_labels: Iterable
 ) -> list[Split]:
     """Return the rows outside and inside each fold."""
     return [
         (
-            np.flatnonzero(fold_labels_by_scan != n),
-            np.flatnonzero(fold_labels_by_scan == n),
+            np.flatnonzero(scan_fold_labels != n),
+            np.flatnonzero(scan_fold_labels == n),
         )
         for n in fold_labels
     ]
@@ -187,11 +187,11 @@ def _draw_person_fold_numbers(
     """Return the fold of every person, from each person's visits by class."""
     person_class_visit_counts = np.array(visit_count_tuples)
     rng = np.random.default_rng([random_state, repeat_number])
-    n_visits_by_class = person_class_visit_counts.sum(axis=0)
-    n_visits_by_person = person_class_visit_counts.sum(axis=1)
+    class_visit_counts = person_class_visit_counts.sum(axis=0)
+    person_visit_counts = person_class_visit_counts.sum(axis=1)
     # With one kind of person in each class, even spreading is exact.
     has_one_kind_per_class = len(np.unique(person_class_visit_counts, axis=0)) == len(
-        n_visits_by_class
+        class_visit_counts
     )
     # Divisions of many people differ little, and cost more.
     n_draws = min(
@@ -202,13 +202,13 @@ def _draw_person_fold_numbers(
     person_class_codes = (
         person_class_visit_counts.argmax(axis=1)
         if has_one_kind_per_class
-        else np.zeros_like(n_visits_by_person)
+        else np.zeros_like(person_visit_counts)
     )
     # The last column prefers the smallest of folds that are equal in all classes.
     person_class_shares = np.column_stack(
         [
-            person_class_visit_counts / n_visits_by_class,
-            1e-3 * n_visits_by_person / n_visits_by_person.sum(),
+            person_class_visit_counts / class_visit_counts,
+            1e-3 * person_visit_counts / person_visit_counts.sum(),
         ]
     )
     person_noise_scales = np.where(
@@ -221,7 +221,7 @@ def _draw_person_fold_numbers(
     )
     draw_offsets = np.arange(n_draws) * n_folds
     for person_code in np.lexsort(
-        (rng.random(len(n_visits_by_person)), person_class_codes, -n_visits_by_person)
+        (rng.random(len(person_visit_counts)), person_class_codes, -person_visit_counts)
     ):
         fold_costs = person_noise_scales[person_code] * rng.random((n_draws, n_folds))
         share_column_indices = np.flatnonzero(person_class_shares[person_code])
@@ -230,19 +230,19 @@ def _draw_person_fold_numbers(
                 fold_loads[share_column_index]
                 * person_class_shares[person_code, share_column_index]
             )
-        draw_folds = fold_costs.argmin(axis=1)
-        person_fold_matrix[:, person_code] = draw_folds
+        draw_fold_numbers = fold_costs.argmin(axis=1)
+        person_fold_matrix[:, person_code] = draw_fold_numbers
         for share_column_index in share_column_indices:
             flat_fold_loads = fold_loads[share_column_index].reshape(-1)
-            flat_fold_loads[draw_offsets + draw_folds] += person_class_shares[
+            flat_fold_loads[draw_offsets + draw_fold_numbers] += person_class_shares[
                 person_code, share_column_index
             ]
-    fold_class_counts = np.moveaxis(fold_loads[:-1], 0, 2) * n_visits_by_class
+    fold_class_counts = np.moveaxis(fold_loads[:-1], 0, 2) * class_visit_counts
     fold_class_shares = fold_class_counts / np.maximum(
         fold_class_counts.sum(axis=2, keepdims=True), 1
     )
     max_share_deviations = np.abs(
-        fold_class_shares - n_visits_by_class / n_visits_by_class.sum()
+        fold_class_shares - class_visit_counts / class_visit_counts.sum()
     ).max(axis=(1, 2))
     return person_fold_matrix[
         (
@@ -283,11 +283,11 @@ def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...
 def count_repeats(splits: Sequence[Split]) -> int:
     """Return the number of tests of every scan, or 1 if it differs between scans."""
     test_scan_indices = np.concatenate([test_index for _, test_index in splits])
-    _, n_tests_by_scan = np.unique(test_scan_indices, return_counts=True)
-    has_equal_counts = (n_tests_by_scan == n_tests_by_scan[0]).all() and len(
+    _, scan_test_counts = np.unique(test_scan_indices, return_counts=True)
+    has_equal_counts = (scan_test_counts == scan_test_counts[0]).all() and len(
         splits
-    ) % n_tests_by_scan[0] == 0
-    return int(n_tests_by_scan[0]) if has_equal_counts else 1
+    ) % scan_test_counts[0] == 0
+    return int(scan_test_counts[0]) if has_equal_counts else 1
 
 
 def join_groups(*groupings: ArrayLike) -> np.ndarray:
@@ -404,20 +404,20 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
     splits_table = splits_table.drop_duplicates(["repeat", "fold", "scan"])
     splits = []
     for repeat_number, repeat_table in splits_table.groupby("repeat", sort=False):
-        fold_by_scan = repeat_table.set_index("scan")["fold"]
-        unmatched_scan_ids = sorted(set(fold_by_scan.index) ^ set(scans))
-        if unmatched_scan_ids or not fold_by_scan.index.is_unique:
+        fold_series = repeat_table.set_index("scan")["fold"]
+        unmatched_scan_ids = sorted(set(fold_series.index) ^ set(scans))
+        if unmatched_scan_ids or not fold_series.index.is_unique:
             raise SplitError(
                 f"{path}: repeat {repeat_number} does not match the cohort. "
                 f"{count_text(len(unmatched_scan_ids), 'scan', 'occur')} only in the "
                 f"table or only in the cohort ({', '.join(unmatched_scan_ids[:3])}), "
                 "and "
-                f"{count_text(fold_by_scan.index.duplicated().sum(), 'scan', 'occur')} "
+                f"{count_text(fold_series.index.duplicated().sum(), 'scan', 'occur')} "
                 "in two folds. Write every scan of the cohort into one fold of each "
                 "repeat."
             )
-        fold_labels_by_scan = fold_by_scan.loc[list(scans)].to_numpy()
-        splits += _make_fold_splits(fold_labels_by_scan, repeat_table["fold"].unique())
+        scan_fold_labels = fold_series.loc[list(scans)].to_numpy()
+        splits += _make_fold_splits(scan_fold_labels, repeat_table["fold"].unique())
     return tuple(splits)
 
 
@@ -436,8 +436,8 @@ def list_person_blocks(groups: ArrayLike) -> list[np.ndarray]:
     """
     _, person_codes = np.unique(np.asarray(groups), return_inverse=True)
     row_order = np.argsort(person_codes, kind="stable")
-    n_rows_by_person = np.bincount(person_codes)
-    row_block_sizes = n_rows_by_person[person_codes[row_order]]
+    person_row_counts = np.bincount(person_codes)
+    row_block_sizes = person_row_counts[person_codes[row_order]]
     return [
         row_order[row_block_sizes == block_size].reshape(-1, block_size)
         for block_size in np.unique(row_block_sizes)
@@ -690,16 +690,16 @@ def _rate_visit_certainty(
 
 def _has_mixed_sexes(id_split: _IdSplit, sexes: Sequence[object]) -> bool:
     """Return whether more groups have two sexes than mistakes explain."""
-    group_sex_pairs = set()
+    group_sex_set = set()
     for id_index, group_code in zip(
         id_split.id_indices, id_split.group_codes, strict=True
     ):
         sex = sexes[id_index]
         has_known_sex = sex == sex and bool(sex)  # NaN differs from itself
         if has_known_sex:
-            group_sex_pairs.add((group_code, sex))
-    n_known_groups = len({group_code for group_code, _ in group_sex_pairs})
-    n_mixed_groups = len(group_sex_pairs) - n_known_groups
+            group_sex_set.add((group_code, sex))
+    n_known_groups = len({group_code for group_code, _ in group_sex_set})
+    n_mixed_groups = len(group_sex_set) - n_known_groups
     return n_mixed_groups > _MAX_SHARE_OF_MIXED_SEX * id_split.n_groups
 
 

@@ -120,7 +120,7 @@ def check_stored_content(
     """
     missing_names = _list_missing_names(stored_record)
     stored_cohort = stored_record["cohort"]
-    cohort_fields = {
+    cohort_field_set = {
         # Earlier versions stored findings as texts.
         "notes",
         *(cohort_field.name for cohort_field in fields(cohort_class)),
@@ -132,7 +132,7 @@ def check_stored_content(
         and cohort_field.default_factory is NO_DEFAULT
         and cohort_field.name not in stored_cohort
     ]
-    unknown_names = _list_unknown_names("cohort", stored_cohort, cohort_fields)
+    unknown_names = _list_unknown_names("cohort", stored_cohort, cohort_field_set)
     unknown_names += _list_unknown_names(
         "cohort.reading_options",
         stored_cohort.get("reading_options") or {},
@@ -221,7 +221,7 @@ def _list_inner_records(
 
 
 def _list_unknown_names(
-    record_name: str, inner_record: Mapping[str, Any], known_keys: Collection[str]
+    record_name: str, inner_record: Mapping[str, Any], known_key_set: Collection[str]
 ) -> list[str]:
     """Return the names of keys of a record that are not among the known ones."""
-    return [f"{record_name}.{key}" for key in inner_record if key not in known_keys]
+    return [f"{record_name}.{key}" for key in inner_record if key not in known_key_set]

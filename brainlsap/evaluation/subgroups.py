@@ -100,24 +100,22 @@ def make_case_mix(cohort: Cohort) -> CaseMix:
                 pd.to_numeric(covariate_series, errors="coerce")
             )
         elif covariate_kind in COUNTED_KINDS and covariate_kind not in counts_by_kind:
-            category_by_person = (
+            person_category_series = (
                 to_group_text_series(covariate_series).dropna().astype(str)
             )
             counts_by_kind[covariate_kind] = {
-                str(k): int(n) for k, n in category_by_person.value_counts().items()
+                str(k): int(n) for k, n in person_category_series.value_counts().items()
             }
     for feature_index, feature in enumerate(cohort.feature_names):
         region_values = cohort.features[first_scan_mask.to_numpy(), :, feature_index]
         measured_value_mask = ~np.isnan(region_values)
-        n_measured_by_scan = measured_value_mask.sum(axis=1)
-        value_sum_by_scan = np.where(measured_value_mask, region_values, 0.0).sum(
-            axis=1
-        )
-        mean_by_scan = pd.Series(
-            value_sum_by_scan / np.maximum(n_measured_by_scan, 1)
-        ).where(n_measured_by_scan > 0)
+        scan_measured_counts = measured_value_mask.sum(axis=1)
+        scan_value_sums = np.where(measured_value_mask, region_values, 0.0).sum(axis=1)
+        scan_mean_series = pd.Series(
+            scan_value_sums / np.maximum(scan_measured_counts, 1)
+        ).where(scan_measured_counts > 0)
         statistics_by_quantity[f"{feature}, mean over regions"] = (
-            _compute_statistic_by_name(mean_by_scan)
+            _compute_statistic_by_name(scan_mean_series)
         )
     return {
         "n_people": int(first_scan_mask.sum()),
@@ -140,7 +138,7 @@ def _compute_statistic_by_name(number_series: pd.Series) -> dict[str, float]:
 
 
 def case_mix_table(
-    training_mix: Mapping[str, Any], test_mix: Mapping[str, Any]
+    training_mix_record: Mapping[str, Any], test_mix_record: Mapping[str, Any]
 ) -> pd.DataFrame:
     """Compare the people of the training with those of the test.
 
@@ -158,17 +156,31 @@ def case_mix_table(
         counts people (share).
     """
     table_rows: list[tuple[str, str, str, str, str]] = [
-        ("people", str(training_mix["n_people"]), str(test_mix["n_people"]), "", ""),
-        ("scans", str(training_mix["n_scans"]), str(test_mix["n_scans"]), "", ""),
+        (
+            "people",
+            str(training_mix_record["n_people"]),
+            str(test_mix_record["n_people"]),
+            "",
+            "",
+        ),
+        (
+            "scans",
+            str(training_mix_record["n_scans"]),
+            str(test_mix_record["n_scans"]),
+            "",
+            "",
+        ),
     ]
     table_rows += _list_case_mix_rows(
-        "class", training_mix["classes"], test_mix["classes"]
+        "class", training_mix_record["classes"], test_mix_record["classes"]
     )
-    quantity_names = dict.fromkeys([*training_mix["numbers"], *test_mix["numbers"]])
+    quantity_names = dict.fromkeys(
+        [*training_mix_record["numbers"], *test_mix_record["numbers"]]
+    )
     for quantity_name in quantity_names:
         training_statistic_by_name, test_statistic_by_name = (
-            training_mix["numbers"].get(quantity_name),
-            test_mix["numbers"].get(quantity_name),
+            training_mix_record["numbers"].get(quantity_name),
+            test_mix_record["numbers"].get(quantity_name),
         )
         difference_text = ""
         if (
@@ -193,7 +205,7 @@ def case_mix_table(
         )
     for covariate_kind in COUNTED_KINDS:
         n_training_by_category, n_test_by_category = _match_category_counts(
-            training_mix, test_mix, covariate_kind
+            training_mix_record, test_mix_record, covariate_kind
         )
         common_categories = n_training_by_category.keys() & n_test_by_category.keys()
         has_both_counts = n_training_by_category and n_test_by_category
@@ -207,7 +219,7 @@ def case_mix_table(
 
 
 def largest_shift_table(
-    training_mix: Mapping[str, Any], test_mix: Mapping[str, Any]
+    training_mix_record: Mapping[str, Any], test_mix_record: Mapping[str, Any]
 ) -> pd.DataFrame:
     """Return the category whose share differs most, by characteristic.
 
@@ -226,10 +238,12 @@ def largest_shift_table(
     shift_records: list[dict[str, Any]] = []
     for characteristic_name in ("class", *COUNTED_KINDS):
         n_training_by_category, n_test_by_category = _match_category_counts(
-            training_mix, test_mix, characteristic_name
+            training_mix_record, test_mix_record, characteristic_name
         )
-        share_pairs = _pair_shares(n_training_by_category, n_test_by_category)
-        if not share_pairs:
+        share_pair_by_category = _pair_shares_by_category(
+            n_training_by_category, n_test_by_category
+        )
+        if not share_pair_by_category:
             continue
         shift_record: dict[str, Any] = {
             "characteristic": characteristic_name,
@@ -237,7 +251,8 @@ def largest_shift_table(
         }
         if n_training_by_category.keys() & n_test_by_category.keys():
             category_name, (training_share, test_share) = max(
-                share_pairs.items(), key=lambda item: abs(item[1][1] - item[1][0])
+                share_pair_by_category.items(),
+                key=lambda item: abs(item[1][1] - item[1][0]),
             )
             shift_record |= {
                 "category": category_name,
@@ -249,12 +264,12 @@ def largest_shift_table(
     return pd.DataFrame(shift_records, columns=column_names)
 
 
-def _pair_shares(
+def _pair_shares_by_category(
     n_training_by_category: Mapping[str, int], n_test_by_category: Mapping[str, int]
 ) -> dict[str, tuple[float, float]]:
     """Return the shares of training and test people by category; {} without either.
 
-    >>> _pair_shares({"F": 3, "M": 1}, {"F": 2})
+    >>> _pair_shares_by_category({"F": 3, "M": 1}, {"F": 2})
     {'F': (0.75, 1.0), 'M': (0.25, 0.0)}
     """
     n_training = sum(n_training_by_category.values())
@@ -271,23 +286,25 @@ def _pair_shares(
 
 
 def _match_category_counts(
-    training_mix: Mapping[str, Any],
-    test_mix: Mapping[str, Any],
+    training_mix_record: Mapping[str, Any],
+    test_mix_record: Mapping[str, Any],
     characteristic_name: str,
 ) -> tuple[Mapping[str, int], Mapping[str, int]]:
     """Return people by category, of training and test, in the same spellings."""
     if characteristic_name == "class":
-        return training_mix["classes"], test_mix["classes"]
-    n_training_by_category = training_mix["counts"].get(characteristic_name) or {}
-    n_test_by_category = test_mix["counts"].get(characteristic_name) or {}
+        return training_mix_record["classes"], test_mix_record["classes"]
+    n_training_by_category = (
+        training_mix_record["counts"].get(characteristic_name) or {}
+    )
+    n_test_by_category = test_mix_record["counts"].get(characteristic_name) or {}
     if characteristic_name == "sex" and n_training_by_category and n_test_by_category:
-        n_test_by_category = _count_sexes_as_trained(
+        n_test_by_category = _count_people_by_sex(
             n_test_by_category, n_training_by_category
         )
     return n_training_by_category, n_test_by_category
 
 
-def _count_sexes_as_trained(
+def _count_people_by_sex(
     n_test_by_category: Mapping[str, int], n_training_by_category: Mapping[str, int]
 ) -> Mapping[str, int]:
     """Return the counts of the test people in the spellings of the training."""
@@ -306,14 +323,18 @@ def _list_case_mix_rows(
     n_test_by_category: Mapping[str, int],
 ) -> list[tuple[str, str, str, str, str]]:
     """Return a row for every value of a characteristic."""
-    share_pairs = _pair_shares(n_training_by_category, n_test_by_category)
+    share_pair_by_category = _pair_shares_by_category(
+        n_training_by_category, n_test_by_category
+    )
     return [
         (
             f"{characteristic_name}: {category_name}",
             _make_category_share_text(n_training_by_category, category_name),
             _make_category_share_text(n_test_by_category, category_name),
             "",
-            _make_points_text(*share_pairs[category_name]) if share_pairs else "",
+            _make_points_text(*share_pair_by_category[category_name])
+            if share_pair_by_category
+            else "",
         )
         for category_name in dict.fromkeys(
             [*n_training_by_category, *n_test_by_category]
@@ -371,15 +392,15 @@ class _GroupCounts(NamedTuple):
     def compute_group_score(self, n_pseudo_people_per_side: float) -> _GroupScore:
         """Score a group with this many correct, and as many false, people added."""
         n_classes = self.correct_counts.shape[1]
-        n_predictions_by_class = self.prediction_counts.sum(axis=0)
-        n_correct_by_class = self.correct_counts.sum(axis=0)
+        class_prediction_counts = self.prediction_counts.sum(axis=0)
+        class_correct_counts = self.correct_counts.sum(axis=0)
         n_people_by_class = (self.prediction_counts > 0).sum(axis=0)
         # An added person has the mean number of scans.
-        mean_scans_by_class = n_predictions_by_class / n_people_by_class
-        added_scan_counts = n_pseudo_people_per_side * mean_scans_by_class
-        padded_prediction_counts = n_predictions_by_class + 2 * added_scan_counts
+        class_mean_scans = class_prediction_counts / n_people_by_class
+        added_scan_counts = n_pseudo_people_per_side * class_mean_scans
+        padded_prediction_counts = class_prediction_counts + 2 * added_scan_counts
         padded_recalls = (
-            n_correct_by_class + added_scan_counts
+            class_correct_counts + added_scan_counts
         ) / padded_prediction_counts
         # Few people vary too little around their own mean.
         inflation_factors = np.sqrt(n_people_by_class / (n_people_by_class - 1))
@@ -387,17 +408,14 @@ class _GroupCounts(NamedTuple):
         residuals = residuals * inflation_factors / padded_prediction_counts
         variance = ((residuals.sum(axis=1) / n_classes) ** 2).sum()
         added_residuals = (
-            mean_scans_by_class
-            * inflation_factors
-            / padded_prediction_counts
-            / n_classes
+            class_mean_scans * inflation_factors / padded_prediction_counts / n_classes
         )
         added_squares = added_residuals**2 * (
             (1 - padded_recalls) ** 2 + padded_recalls**2
         )
         variance += n_pseudo_people_per_side * added_squares.sum()
         return _GroupScore(
-            float((n_correct_by_class / n_predictions_by_class).mean()),
+            float((class_correct_counts / class_prediction_counts).mean()),
             float(padded_recalls.mean()),
             float(np.sqrt(variance)),
         )
@@ -432,13 +450,13 @@ def choose_subgroup_columns(
             find_covariate_column(table, column_name) for column_name in columns
         ]
         for column_name in column_names:
-            group_by_person = make_group_by_person_series(table, column_name)
-            if 2 * group_by_person.nunique() > len(group_by_person):
+            person_group_series = make_group_by_person_series(table, column_name)
+            if 2 * person_group_series.nunique() > len(person_group_series):
                 raise ParameterError(
                     f"{option_text('subgroups')} names {column_name}, which has "
-                    f"{group_by_person.nunique()} values among "
-                    f"{len(group_by_person)} people. Name a column with few groups, "
-                    "for example sex."
+                    f"{person_group_series.nunique()} values among "
+                    f"{len(person_group_series)} people. Name a column with few "
+                    "groups, for example sex."
                 )
         return tuple(dict.fromkeys(column_names))
     column_by_kind: dict[str, str] = {}
@@ -446,9 +464,10 @@ def choose_subgroup_columns(
         covariate_kind = find_acquisition_kind(column_name)
         if covariate_kind not in SUBGROUP_KINDS or covariate_kind in column_by_kind:
             continue
-        group_by_person = make_group_by_person_series(table, column_name)
-        if group_by_person.nunique() > 1 and 2 * group_by_person.nunique() <= len(
-            group_by_person
+        person_group_series = make_group_by_person_series(table, column_name)
+        if (
+            person_group_series.nunique() > 1
+            and 2 * person_group_series.nunique() <= len(person_group_series)
         ):
             column_by_kind[covariate_kind] = str(column_name)
     return tuple(
@@ -477,12 +496,12 @@ def make_group_by_person_series(table: pd.DataFrame, column_name: str) -> pd.Ser
         Groups are categories, in order.
     """
     known_table = table.dropna(subset=column_name).drop_duplicates("participant")
-    value_by_person = known_table.set_index("participant")[column_name]
-    if not len(value_by_person) or is_categorical_covariate(
+    person_value_series = known_table.set_index("participant")[column_name]
+    if not len(person_value_series) or is_categorical_covariate(
         column_name, table[column_name]
     ):
-        return to_group_text_series(value_by_person).astype("category")
-    numeric_values = pd.to_numeric(value_by_person)
+        return to_group_text_series(person_value_series).astype("category")
+    numeric_values = pd.to_numeric(person_value_series)
     cut_points = [
         float(f"{cut_point:.3g}")
         for cut_point in numeric_values.quantile([1 / 3, 2 / 3])
@@ -493,7 +512,7 @@ def make_group_by_person_series(table: pd.DataFrame, column_name: str) -> pd.Ser
         if numeric_values.min() < cut_point <= numeric_values.max()
     ]
     if not cut_points:
-        return pd.Series("all", value_by_person.index).astype("category")
+        return pd.Series("all", person_value_series.index).astype("category")
     group_titles = [f"under {cut_points[0]:g}"]
     group_titles += [
         f"{lower_cut:g} to under {upper_cut:g}"
@@ -506,7 +525,7 @@ def make_group_by_person_series(table: pd.DataFrame, column_name: str) -> pd.Ser
     group_categorical = pd.Categorical.from_codes(
         group_codes, group_titles, ordered=True
     )
-    return pd.Series(group_categorical, value_by_person.index)
+    return pd.Series(group_categorical, person_value_series.index)
 
 
 def subgroup_table(
@@ -559,8 +578,8 @@ def subgroup_table(
                 .compute_group_score(2 / len(class_names))
                 .estimate
             )
-        n_people_by_group = column_counts.group_by_person.value_counts(sort=False)
-        for group_name, n_people in n_people_by_group.items():
+        people_count_series = column_counts.person_group_series.value_counts(sort=False)
+        for group_name, n_people in people_count_series.items():
             table_record = {
                 "column": column_name,
                 "group": str(group_name),
@@ -650,7 +669,7 @@ def subgroup_gap_table(
 class _ColumnCounts(NamedTuple):
     """Groups of people by a column, counts of scored groups, and classes that count."""
 
-    group_by_person: pd.Series
+    person_group_series: pd.Series
     counts_by_group: dict[str, _GroupCounts]
     class_names: tuple[str, ...]
     chance_score: float
@@ -686,8 +705,10 @@ def _make_column_counts(
     evaluation: Evaluation, column_name: str, model_name: str | None
 ) -> _ColumnCounts:
     """Return the groups of people by a column, and their counts; only to be read."""
-    group_by_person = make_group_by_person_series(evaluation.cohort.table, column_name)
-    make_unscored_counts = partial(_ColumnCounts, group_by_person, {}, (), np.nan)
+    person_group_series = make_group_by_person_series(
+        evaluation.cohort.table, column_name
+    )
+    make_unscored_counts = partial(_ColumnCounts, person_group_series, {}, (), np.nan)
     model_name = evaluation.models[0] if model_name is None else model_name
     check_choice("model", model_name, evaluation.models)
     fit_table, prediction_table = evaluation.fits, evaluation.predictions
@@ -697,7 +718,7 @@ def _make_column_counts(
     model_prediction_table = prediction_table[prediction_table["model"] == model_name]
     n_people_by_group = {
         str(group_name): int(n_people)
-        for group_name, n_people in group_by_person.value_counts(sort=False).items()
+        for group_name, n_people in person_group_series.value_counts(sort=False).items()
     }
     if has_failed_fit or model_prediction_table.empty:
         return make_unscored_counts(
@@ -713,12 +734,12 @@ def _make_column_counts(
         )
         for count_series in (correct_flag_groups.sum(), correct_flag_groups.size())
     )
-    group_by_row = group_by_person.reindex(correct_count_table.index)
+    row_group_series = person_group_series.reindex(correct_count_table.index)
     class_mask_by_group: dict[str, np.ndarray] = {}
     note_by_group: dict[str, str] = {}
     for group_name, n_people in n_people_by_group.items():
         n_people_by_class = (
-            prediction_count_table[group_by_row == group_name] > 0
+            prediction_count_table[row_group_series == group_name] > 0
         ).sum()
         scored_class_mask = n_people_by_class.to_numpy() >= MIN_SCORED_OF_CLASS
         if n_people < MIN_PEOPLE_OF_GROUP:
@@ -740,28 +761,28 @@ def _make_column_counts(
     counts_by_group = {
         group_name: _GroupCounts(
             correct_count_table.loc[
-                group_by_row == group_name, common_class_mask
+                row_group_series == group_name, common_class_mask
             ].to_numpy(float),
             prediction_count_table.loc[
-                group_by_row == group_name, common_class_mask
+                row_group_series == group_name, common_class_mask
             ].to_numpy(float),
         )
         for group_name in class_mask_by_group
     }
     class_names = tuple(correct_count_table.columns[common_class_mask])
-    scored_person_mask = group_by_row.isin(list(counts_by_group))
+    scored_person_mask = row_group_series.isin(list(counts_by_group))
     chance_score = _compute_chance_score(
-        model_prediction_table, group_by_row.index[scored_person_mask], class_names
+        model_prediction_table, row_group_series.index[scored_person_mask], class_names
     )
     return _ColumnCounts(
-        group_by_person, counts_by_group, class_names, chance_score, note_by_group
+        person_group_series, counts_by_group, class_names, chance_score, note_by_group
     )
 
 
 def _write_common_classes_note(
     common_class_names: Sequence[str],
-    large_groups: Collection[str],
-    small_groups: Collection[str],
+    large_group_set: Collection[str],
+    small_group_set: Collection[str],
 ) -> str:
     """Return why groups that could be scored alone have fewer than two common classes.
 
@@ -770,11 +791,11 @@ def _write_common_classes_note(
     >>> _write_common_classes_note([], ["a", "b"], ["c"])
     'no class has at least 2 people in all of the groups a and b'
     """
-    subject = f"only {common_class_names[0]}" if common_class_names else "no class"
-    place = "every group"
-    if small_groups:
-        place = f"all of the groups {join_with_and(large_groups)}"
-    return f"{subject} has at least {MIN_SCORED_OF_CLASS} people in {place}"
+    subject_text = f"only {common_class_names[0]}" if common_class_names else "no class"
+    place_text = "every group"
+    if small_group_set:
+        place_text = f"all of the groups {join_with_and(large_group_set)}"
+    return f"{subject_text} has at least {MIN_SCORED_OF_CLASS} people in {place_text}"
 
 
 def scored_columns_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -796,22 +817,22 @@ def scored_columns_table(evaluation: Evaluation) -> pd.DataFrame:
         "column", sort=False
     ):
         scored_group_mask = group_table["note"] == ""
-        reason = ""
+        reason_text = ""
         if not scored_group_mask.any():
             groups_by_note = group_table.groupby("note", sort=False)["group"]
-            reason = "; ".join(
+            reason_text = "; ".join(
                 f"{join_with_commas(note_groups, 3)}: {note}"
                 for note, note_groups in groups_by_note
             )
             if len(groups_by_note) == 1:
                 note = group_table["note"].iloc[0]
-                reason = _REASON_BY_NOTE.get(note, note)
+                reason_text = _REASON_BY_NOTE.get(note, note)
         column_records.append(
             {
                 "column": column_name,
                 "n_groups": len(group_table),
                 "n_scored": int(scored_group_mask.sum()),
-                "reason": reason,
+                "reason": reason_text,
             }
         )
     return pd.DataFrame(

@@ -432,10 +432,10 @@ def choose_degree(kernel: str, max_scale: float, tolerance: float = 1e-4) -> int
     """
     check_choice("kernel", kernel, tuple(EXPANSIONS))
 
-    def meets_tolerance(degree: int) -> bool:
+    def is_within_tolerance(degree: int) -> bool:
         return error_bound(kernel, max_scale, degree, dtype=torch.float64) <= tolerance
 
-    degree = bisect_left(range(_HIGHEST_DEGREE + 1), True, key=meets_tolerance)
+    degree = bisect_left(range(_HIGHEST_DEGREE + 1), True, key=is_within_tolerance)
     if degree > _HIGHEST_DEGREE:
         raise ParameterError(
             f"the {kernel} kernel cannot reach the tolerance {tolerance:g} at scale "
@@ -468,27 +468,27 @@ def find_largest_accurate_scale(kernel: str, dtype: torch.dtype) -> float:
     """
     rounding_unit = torch.finfo(dtype).eps / 2
 
-    def meets_tolerance(scale: float) -> bool:
+    def is_within_tolerance(scale: float) -> bool:
         rounding_error_factor = _compute_rounding_error_factor(
             kernel, scale, _HIGHEST_DEGREE
         )
         return rounding_unit * rounding_error_factor <= _MAX_ROUNDING
 
-    computed_max_scale = _bisect_largest_scale(meets_tolerance)
+    computed_max_scale = _bisect_largest_scale(is_within_tolerance)
     if computed_max_scale == _LARGEST_SCALE:
         computed_max_scale = np.inf
     declared_max_scale = EXPANSIONS[kernel].max_scale_by_dtype.get(dtype, np.inf)
     return min(computed_max_scale, declared_max_scale)
 
 
-def _bisect_largest_scale(accuracy_test: Callable[[float], bool]) -> float:
+def _bisect_largest_scale(is_accurate_scale: Callable[[float], bool]) -> float:
     """Return the largest scale, at most `_LARGEST_SCALE`, up to which a test holds."""
-    if accuracy_test(_LARGEST_SCALE):
+    if is_accurate_scale(_LARGEST_SCALE):
         return _LARGEST_SCALE
     lower_scale, upper_scale = 0.0, _LARGEST_SCALE
     while upper_scale - lower_scale > 1e-6 * upper_scale:
         middle_scale = (lower_scale + upper_scale) / 2
-        if accuracy_test(middle_scale):
+        if is_accurate_scale(middle_scale):
             lower_scale = middle_scale
         else:
             upper_scale = middle_scale
@@ -521,10 +521,10 @@ def largest_scale(
     (3.1, 1000.0)
     """
 
-    def meets_tolerance(scale: float) -> bool:
+    def is_within_tolerance(scale: float) -> bool:
         return error_bound(kernel, scale, degree, dtype=torch.float64) <= tolerance
 
-    return _bisect_largest_scale(meets_tolerance)
+    return _bisect_largest_scale(is_within_tolerance)
 
 
 def exact_heat_kernel(L: Tensor | np.ndarray, scale: Tensor | float) -> Tensor:
@@ -774,10 +774,10 @@ class _RecurrenceDiffusion(torch.autograd.Function):
         scale_slopes, c, L, region_scales = ctx.saved_tensors
         scale_gradients = signal_gradients = None
         if ctx.needs_input_grad[1]:
-            scale_gradients_by_batch = (
+            batch_scale_gradients = (
                 (grad_output * scale_slopes).sum(-1).reshape(-1, len(region_scales))
             )
-            scale_gradients = scale_gradients_by_batch.sum(0).to(region_scales.dtype)
+            scale_gradients = batch_scale_gradients.sum(0).to(region_scales.dtype)
         if ctx.needs_input_grad[0]:
             signal_gradients = _sum_by_clenshaw(
                 L, grad_output.contiguous(), c, ctx.steps

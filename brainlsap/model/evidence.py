@@ -232,16 +232,16 @@ class LogEvidence:
         if uses_scan_matrix is None:
             uses_scan_matrix = n_scans < self.n_columns
         if not uses_scan_matrix:
-            gram = np.zeros((n_terms * self.n_columns,) * 2)
+            gram_matrix = np.zeros((n_terms * self.n_columns,) * 2)
             for block_start in range(0, n_scans, _ROWS_AT_ONCE):
                 term_block = self.X[:, block_start : block_start + _ROWS_AT_ONCE]
                 flat_terms = term_block.transpose(1, 0, 2).reshape(
                     term_block.shape[1], -1
                 )
-                gram += flat_terms.T @ flat_terms
+                gram_matrix += flat_terms.T @ flat_terms
             # (column, its term, term, column): blocks of a region are contiguous
-            gram = gram.reshape(n_terms, self.n_columns, n_terms, -1)
-            self.gram = np.ascontiguousarray(gram.transpose(1, 0, 2, 3))
+            gram_matrix = gram_matrix.reshape(n_terms, self.n_columns, n_terms, -1)
+            self.gram = np.ascontiguousarray(gram_matrix.transpose(1, 0, 2, 3))
 
     def set_targets(self, targets: np.ndarray) -> None:
         """Set the targets (n_scans, k); recompute only what depends on them."""
@@ -386,8 +386,10 @@ class LogEvidence:
 def _invert_by_cholesky(lower_cholesky_factor: np.ndarray) -> np.ndarray:
     """Return the inverse of a matrix with this factor in its lower triangle."""
     # A third of the time of solving for the identity matrix.
-    inverse, _ = dpotri(lower_cholesky_factor, lower=True)
-    return np.where(_make_lower_triangle_mask(len(inverse)), inverse, inverse.T)
+    inverse_matrix, _ = dpotri(lower_cholesky_factor, lower=True)
+    return np.where(
+        _make_lower_triangle_mask(len(inverse_matrix)), inverse_matrix, inverse_matrix.T
+    )
 
 
 @lru_cache(maxsize=8)

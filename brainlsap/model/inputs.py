@@ -263,12 +263,15 @@ class InputScaler:
                 "the features are NaN in every region of every scan. Give measured "
                 "values."
             )
-        n_measured_by_feature = np.maximum(measured_value_mask.sum(0), 1)
+        feature_measured_counts = np.maximum(measured_value_mask.sum(0), 1)
         feature_means = (
-            np.where(measured_value_mask, features, 0.0).sum(0) / n_measured_by_feature
+            np.where(measured_value_mask, features, 0.0).sum(0)
+            / feature_measured_counts
         )
         centred_features = np.where(measured_value_mask, features - feature_means, 0.0)
-        feature_sds = np.sqrt((centred_features**2).sum(axis=0) / n_measured_by_feature)
+        feature_sds = np.sqrt(
+            (centred_features**2).sum(axis=0) / feature_measured_counts
+        )
         # rounding alone gives a constant region a spread of about 1e-16 of its mean
         constant_feature_mask = feature_sds <= 1e-9 * np.abs(feature_means) + 1e-300
         feature_sds = np.where(constant_feature_mask, np.inf, feature_sds)
@@ -285,10 +288,10 @@ class InputScaler:
             z_scores = np.nan_to_num((features - self.mean) / self.deviation, nan=0.0)
             return np.clip(z_scores, -_MAX_Z_SCORE, _MAX_Z_SCORE, out=z_scores)
         measured_value_mask = ~np.isnan(features)
-        n_measured_by_scan = np.maximum(measured_value_mask.sum(1, keepdims=True), 1)
+        scan_measured_counts = np.maximum(measured_value_mask.sum(1, keepdims=True), 1)
         scan_means = (
             np.where(measured_value_mask, features, 0.0).sum(1, keepdims=True)
-            / n_measured_by_scan
+            / scan_measured_counts
         )
         scan_maxima = np.where(measured_value_mask, features, -np.inf).max(
             1, keepdims=True

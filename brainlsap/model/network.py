@@ -486,11 +486,11 @@ class _Standardize(torch.autograd.Function):
     def forward(ctx: Any, Z: Tensor) -> Tensor:
         feature_means = Z.mean(0)
         standardized_features = Z - feature_means
-        inverse_sd_by_region = _compute_inverse_sd(
+        region_inverse_sds = _compute_inverse_sd(
             feature_means, standardized_features.square().mean(0).sqrt_()
         )
         ctx.save_for_backward(
-            standardized_features.mul_(inverse_sd_by_region), inverse_sd_by_region
+            standardized_features.mul_(region_inverse_sds), region_inverse_sds
         )
         return standardized_features
 
@@ -784,8 +784,8 @@ class GraphNetwork(nn.Module):
             )
             return
         if any(
-            isinstance(network_module, RegionStandardizer)
-            for network_module in self.standardize
+            isinstance(standardizer_layer, RegionStandardizer)
+            for standardizer_layer in self.standardize
         ):
             was_training = self.training
             self.eval()

@@ -177,7 +177,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         scale_fit_by_model = fit_scales_by_nested_model(
             evidence, NESTED_MODELS[richest_model_index], self.max_scale
         )
-        value_by_attribute, is_sampled = vars(self).copy(), False
+        value_by_attribute, has_drawn_scales = vars(self).copy(), False
         for classifier in classifiers:
             classifier.__dict__.update(
                 value_by_attribute | {"scales": classifier.scales}
@@ -190,7 +190,11 @@ class LSAPRidgeClassifier(PackedClassifier):
             classifier.chosen_ = classifier.scales
             if classifier.scales == "auto":
                 classifier.chosen_ = _choose_model_name(classifier.evidence_)
-            if classifier.chosen_ == "regions" and self.n_draws and not is_sampled:
+            if (
+                classifier.chosen_ == "regions"
+                and self.n_draws
+                and not has_drawn_scales
+            ):
                 rng = np.random.default_rng(self.random_state or 0)
                 scale_fit_by_model["regions"] = sample_scales(
                     evidence,
@@ -199,7 +203,7 @@ class LSAPRidgeClassifier(PackedClassifier):
                     self.max_scale,
                     rng,
                 )
-                is_sampled = True
+                has_drawn_scales = True
             scale_fit = scale_fit_by_model[classifier.chosen_]
             classifier.scales_ = scale_fit.scales
             classifier.scales_interval_ = scale_fit.interval

@@ -152,8 +152,8 @@ def check_settings(settings: HeatSettings) -> None:
 def _check_number_setting(setting_field: Field, setting_value: object) -> None:
     """Raise if the value of a setting is no number within its limits."""
     lower_limit, upper_limit = SETTING_LIMITS.get(setting_field.name, (0, _LARGE))
-    value_types = {setting_field.type, *get_args(setting_field.type)}
-    is_whole_number = int in value_types and float not in value_types
+    value_type_set = {setting_field.type, *get_args(setting_field.type)}
+    is_whole_number = int in value_type_set and float not in value_type_set
     number_type = Integral if is_whole_number else Real
     if (
         isinstance(setting_value, number_type)

@@ -912,7 +912,7 @@ def run_nodes(
         ]
         if row_by_run_key.get(run_keys[-1], {}).get("hash") == fit_hash:
             continue
-        start_time = time.perf_counter()
+        start_seconds = time.perf_counter()
         node_classifier.fit(graph, node_split.train, node_split.validation)
         training_losses, validation_accuracies = node_classifier.history_.values()
         run_row = row_by_run_key[run_keys[-1]] = {
@@ -921,7 +921,7 @@ def run_nodes(
             "test": 100 * node_classifier.score(graph, node_split.test),
             "best_epoch": node_classifier.best_epoch_,
             "n_epochs": len(training_losses),
-            "seconds": time.perf_counter() - start_time,
+            "seconds": time.perf_counter() - start_seconds,
             "hash": fit_hash,
         }
         if out is not None:

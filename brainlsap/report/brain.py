@@ -121,7 +121,7 @@ def plot_regions(
     mark: str | Sequence[str] = (),
     outline_label: str = "",
     mark_label: str = "",
-    highlighted_maps: Sequence[str] | None = None,
+    highlighted_names: Sequence[str] | None = None,
     width: float = PAGE_WIDTH,
     figure: Figure | SubFigure | None = None,
 ) -> Figure | SubFigure:
@@ -181,7 +181,7 @@ def plot_regions(
     outline_label, mark_label : str
         Meanings of outlines and dots, written in a key below the figure. The key
         contains only marks that a region has.
-    highlighted_maps : sequence of str, optional
+    highlighted_names : sequence of str, optional
         Titles of the maps that have outlines and dots; by default all maps.
     width : float
         Width of a new figure in mm, from 60 to 400: for example 85 (one column of a
@@ -221,8 +221,8 @@ def plot_regions(
     )
     label_by_region = _match_label_by_region_index(outline, atlas)
     marked_indices = sorted(_match_label_by_region_index(mark, atlas))
-    if highlighted_maps is None:
-        highlighted_maps = list(map_table.columns)
+    if highlighted_names is None:
+        highlighted_names = list(map_table.columns)
     legend_label_by_kind = {
         legend_kind: wrap_text(entry_label, max_width_mm - SWATCH_WIDTH - 4)
         for legend_kind, entry_label, legend_indices in (
@@ -281,7 +281,7 @@ def plot_regions(
                 picture_by_view,
                 label_by_region,
                 marked_indices,
-                highlighted_maps,
+                highlighted_names,
             )
             _draw_region_legend(
                 figure,
@@ -289,13 +289,13 @@ def plot_regions(
                 legend_label_by_kind,
                 has_markers=not atlas.has_surfaces,
             )
-            visible_indices = {
+            visible_index_set = {
                 region_index
                 for view_picture in picture_by_view.values()
                 for region_index in view_picture.centre_by_region
             }
         else:
-            figure, coverage_note, visible_indices = _plot_dots(
+            figure, coverage_note, visible_index_set = _plot_dots(
                 map_table,
                 scalar_mappables,
                 title,
@@ -304,7 +304,7 @@ def plot_regions(
                 figure,
                 outlined_indices=sorted(label_by_region),
                 marked_indices=marked_indices,
-                highlighted_map_names=highlighted_maps,
+                highlighted_map_names=highlighted_names,
                 legend_label_by_kind=legend_label_by_kind,
             )
             coverage_note = (
@@ -316,7 +316,7 @@ def plot_regions(
     drawing_figure.note = _undrawn_regions_note(
         atlas,
         coverage_note.strip(),
-        visible_indices,
+        visible_index_set,
         valued_region_mask,
         located_region_mask,
         [*label_by_region, *marked_indices],
@@ -404,7 +404,7 @@ def _match_label_by_region_index(
 def _undrawn_regions_note(
     atlas: Atlas,
     coverage_note: str,
-    visible_indices: set[int],
+    visible_index_set: set[int],
     valued_region_mask: np.ndarray,
     located_region_mask: np.ndarray,
     highlighted_indices: Collection[int],
@@ -417,7 +417,8 @@ def _undrawn_regions_note(
     """
     note_texts = [coverage_note] if coverage_note else []
     n_hidden_regions = len(
-        set(np.flatnonzero(valued_region_mask & located_region_mask)) - visible_indices
+        set(np.flatnonzero(valued_region_mask & located_region_mask))
+        - visible_index_set
     )
     if has_views and n_hidden_regions:
         note_texts.append(
@@ -438,13 +439,13 @@ def _undrawn_regions_note(
     indices_by_reason = {
         f"drawn, because atlas {atlas.name} gives no position": unlocated_indices,
         "outlined or marked, because they are not drawn": sorted(
-            {*highlighted_indices} - visible_indices
+            {*highlighted_indices} - visible_index_set
         ),
     }
-    for omission_reason, undrawn_indices in indices_by_reason.items():
+    for omission_reason_text, undrawn_indices in indices_by_reason.items():
         if undrawn_indices:
             region_names = ", ".join(atlas.full_names[k] for k in undrawn_indices)
-            note_texts.append(f"Not {omission_reason}: {region_names}.")
+            note_texts.append(f"Not {omission_reason_text}: {region_names}.")
             warnings.warn(note_texts[-1], UserWarning, stacklevel=3)
     return " ".join(note_texts)
 
@@ -724,10 +725,10 @@ def _find_colormap(cmap: str | Colormap) -> Colormap:
     is_colormap = isinstance(cmap, Colormap)
     if not is_colormap and cmap not in list(colormaps):
         similar_names = get_close_matches(str(cmap), colormaps, n=3)
-        advice = "Give the name of a colour map of matplotlib, or a Colormap."
+        advice_text = "Give the name of a colour map of matplotlib, or a Colormap."
         if similar_names:
-            advice = f"Similar names are {', '.join(similar_names)}."
-        raise ParameterError("cmap is unknown", got=repr(cmap), advice=advice)
+            advice_text = f"Similar names are {', '.join(similar_names)}."
+        raise ParameterError("cmap is unknown", got=repr(cmap), advice=advice_text)
     return get_cmap(cmap)
 
 
@@ -1019,8 +1020,10 @@ def _draw_view(
         if region_index in outlined_indices:  # above other regions, below the shade
             patch_style |= {"zorder": 1.5, "path_effects": OUTLINE_STYLE}
         axes.add_artist(PathPatch(shape_by_region[region_index], **patch_style))
-    if view_picture.shade is not None:
-        axes.imshow(view_picture.shade, extent=(0, 1, 0, 1), zorder=2, aspect="auto")
+    if view_picture.shade_rgba is not None:
+        axes.imshow(
+            view_picture.shade_rgba, extent=(0, 1, 0, 1), zorder=2, aspect="auto"
+        )
     view_size = (view_picture.width, view_picture.height)
     mark_positions = [
         np.divide(mark_xy, view_size)
@@ -1108,12 +1111,12 @@ def _count_legend_lines(
     legend_label_by_kind: Mapping[str, str], figure_width_mm: float
 ) -> int:
     """Return on how many lines of text a key stands."""
-    n_lines_by_entry = [
+    entry_line_counts = [
         1 + entry_label.count("\n") for entry_label in legend_label_by_kind.values()
     ]
     if _is_legend_stacked(legend_label_by_kind, figure_width_mm):
-        return sum(n_lines_by_entry)
-    return max(n_lines_by_entry, default=0)
+        return sum(entry_line_counts)
+    return max(entry_line_counts, default=0)
 
 
 def _write_subcortex_titles(axes: Axes) -> None:
@@ -1183,7 +1186,7 @@ def _make_glass_view_picture(atlas: Atlas, view_name: str) -> ViewPicture:
         marker_area_by_region,
         marker_centre_by_region,
         {k: [marker_centre] for k, marker_centre in marker_centre_by_region.items()},
-        shade=None,
+        shade_rgba=None,
     )
 
 

@@ -33,7 +33,7 @@ class _RegionSurface(NamedTuple):
     region_index: int
     hemisphere: str
     is_subcortex: bool
-    mesh_arguments: dict[str, np.ndarray]
+    mesh_array_by_argument: dict[str, np.ndarray]
 
 
 def interactive_brain(
@@ -120,7 +120,8 @@ def interactive_brain(
     }
     mesh_style = {"type": "mesh3d", "hoverinfo": "text", "lighting": _LIGHTING}
     surface_traces = [
-        mesh_style | region_surface.mesh_arguments for region_surface in region_surfaces
+        mesh_style | region_surface.mesh_array_by_argument
+        for region_surface in region_surfaces
     ]
     figure = go.Figure(
         [
@@ -197,7 +198,7 @@ def _make_region_surfaces(atlas: Atlas) -> tuple[_RegionSurface, ...]:
     region_surfaces = []
     for is_subcortex in (False, True) if atlas.meshes() else (False,):
         for hemisphere, side_sign in (("L", -1), ("R", 1)):
-            mesh_points, faces, region_of_face = hemisphere_mesh(
+            mesh_points, faces, face_region_indices = hemisphere_mesh(
                 atlas, hemisphere, is_subcortex=is_subcortex
             )
             if not is_subcortex:
@@ -207,9 +208,9 @@ def _make_region_surfaces(atlas: Atlas) -> tuple[_RegionSurface, ...]:
                 mesh_points = mesh_points + np.array(
                     [side_sign * hemisphere_shift, 0, 0]
                 )
-            for region_index in np.unique(region_of_face):
+            for region_index in np.unique(face_region_indices):
                 corner_points = mesh_points[
-                    faces[region_of_face == region_index]
+                    faces[face_region_indices == region_index]
                 ].reshape(-1, 3)
                 # Cut points stand once in each triangle; merged, light falls smoothly.
                 vertices, vertex_indices = np.unique(
@@ -237,14 +238,14 @@ def _make_button_arguments_by_view(
     """Return the contents of each view, and its direction."""
     arguments_by_view = {}
     for view_name, view_lines in VIEWS.items():
-        hemispheres = {
+        hemisphere_set = {
             hemisphere
             for hemisphere_camera_pairs in view_lines
             for hemisphere, _ in hemisphere_camera_pairs
         }
         is_subcortex = view_name == "subcortex"
         visible_trace_flags = [
-            region_surface.hemisphere in hemispheres
+            region_surface.hemisphere in hemisphere_set
             and region_surface.is_subcortex == is_subcortex
             for region_surface in region_surfaces
         ]

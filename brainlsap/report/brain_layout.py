@@ -88,7 +88,7 @@ class LabelledMesh(NamedTuple):
 
     points: np.ndarray
     faces: np.ndarray
-    region_of_face: np.ndarray
+    face_region_indices: np.ndarray
 
 
 class ViewPicture(NamedTuple):
@@ -97,8 +97,9 @@ class ViewPicture(NamedTuple):
     Regions are positions in the atlas. `shape_by_region` has the outlines of all
     regions that are seen, the whole brain's first under NO_REGION; `area_by_region` is
     in mm², and `centre_by_region` is well inside what is seen of a region.
-    `mark_spots_by_region` has the inmost points, one for each line of drawings. `shade`
-    (height, width, 4) darkens what turns away from the viewer; None for the cortex.
+    `mark_spots_by_region` has the inmost points, one for each line of drawings.
+    `shade_rgba` (height, width, 4) darkens what turns away from the viewer; None for
+    the cortex.
     """
 
     width: float
@@ -107,7 +108,7 @@ class ViewPicture(NamedTuple):
     area_by_region: dict[int, float]
     centre_by_region: dict[int, Any]
     mark_spots_by_region: dict[int, list[Any]]
-    shade: np.ndarray | None
+    shade_rgba: np.ndarray | None
 
 
 @lru_cache(maxsize=16)  # an atlas is hashed by identity
@@ -256,11 +257,13 @@ def make_view_picture(atlas: Atlas, view_name: str) -> ViewPicture:
     face_of_pixel = rasterise_face_indices(
         view_mesh.points, view_mesh.faces, pixels_per_mm
     )
-    region_of_pixel = _remove_sliver_pixels(
-        np.append(view_mesh.region_of_face, BACKGROUND)[face_of_pixel]
+    pixel_region_indices = _remove_sliver_pixels(
+        np.append(view_mesh.face_region_indices, BACKGROUND)[face_of_pixel]
     )
     shape_by_region = {
-        NO_REGION: _trace_outline(region_of_pixel != BACKGROUND, pixels_per_mm, 0.0)
+        NO_REGION: _trace_outline(
+            pixel_region_indices != BACKGROUND, pixels_per_mm, 0.0
+        )
     }
     area_by_region: dict[int, float] = {}
     centre_by_region: dict[int, Any] = {}
@@ -269,17 +272,21 @@ def make_view_picture(atlas: Atlas, view_name: str) -> ViewPicture:
     line_end_rows = [
         round(-line_top_mm * pixels_per_mm) for line_top_mm in line_tops_mm
     ]
-    line_end_rows.append(len(region_of_pixel))
-    border_distance_of_pixel = _measure_pixel_border_distances(region_of_pixel)
+    line_end_rows.append(len(pixel_region_indices))
+    border_distance_of_pixel = _measure_pixel_border_distances(pixel_region_indices)
     # `find_objects` lists the labels from 1.
-    region_slices = ndimage.find_objects(region_of_pixel - BACKGROUND)
-    for region_index in np.unique(region_of_pixel[region_of_pixel >= 0]).tolist():
+    region_slices = ndimage.find_objects(pixel_region_indices - BACKGROUND)
+    for region_index in np.unique(
+        pixel_region_indices[pixel_region_indices >= 0]
+    ).tolist():
         row_slice, column_slice = region_slices[region_index - BACKGROUND - 1]
         box_corner_mm = (
-            np.array([column_slice.start, len(region_of_pixel) - row_slice.stop])
+            np.array([column_slice.start, len(pixel_region_indices) - row_slice.stop])
             / pixels_per_mm
         )
-        region_pixel_mask = region_of_pixel[row_slice, column_slice] == region_index
+        region_pixel_mask = (
+            pixel_region_indices[row_slice, column_slice] == region_index
+        )
         shape_by_region[region_index] = _trace_outline(
             region_pixel_mask, pixels_per_mm, box_corner_mm
         )
@@ -309,9 +316,11 @@ def make_view_picture(atlas: Atlas, view_name: str) -> ViewPicture:
         )[face_of_pixel]
         # Smooth the shade, so that triangles do not show.
         facing_cosines = ndimage.gaussian_filter(facing_cosines, 2)
-        shade_rgba = np.zeros((*region_of_pixel.shape, 4), dtype=np.float32)
-        shade_rgba[..., 3] = _SHADE * (1 - facing_cosines) ** 2 * (region_of_pixel >= 0)
-    picture_height, picture_width = np.array(region_of_pixel.shape) / pixels_per_mm
+        shade_rgba = np.zeros((*pixel_region_indices.shape, 4), dtype=np.float32)
+        shade_rgba[..., 3] = (
+            _SHADE * (1 - facing_cosines) ** 2 * (pixel_region_indices >= 0)
+        )
+    picture_height, picture_width = np.array(pixel_region_indices.shape) / pixels_per_mm
     return ViewPicture(
         picture_width,
         picture_height,
@@ -323,11 +332,11 @@ def make_view_picture(atlas: Atlas, view_name: str) -> ViewPicture:
     )
 
 
-def _measure_pixel_border_distances(region_of_pixel: np.ndarray) -> np.ndarray:
+def _measure_pixel_border_distances(pixel_region_indices: np.ndarray) -> np.ndarray:
     """Return the distance of every pixel from another region, in pixels."""
-    border_pixel_mask = np.zeros(region_of_pixel.shape, bool)
+    border_pixel_mask = np.zeros(pixel_region_indices.shape, bool)
     for axis in range(2):
-        border_step_mask = np.diff(region_of_pixel, axis=axis) != 0
+        border_step_mask = np.diff(pixel_region_indices, axis=axis) != 0
         no_step_line = np.zeros_like(np.take(border_step_mask, [0], axis))
         border_pixel_mask |= np.append(border_step_mask, no_step_line, axis)
         border_pixel_mask |= np.append(no_step_line, border_step_mask, axis)
@@ -355,22 +364,22 @@ def _find_inmost_points(
     return inmost_points
 
 
-def _remove_sliver_pixels(region_of_pixel: np.ndarray, n: int = 3) -> np.ndarray:
+def _remove_sliver_pixels(pixel_region_indices: np.ndarray, n: int = 3) -> np.ndarray:
     """Give pixels where a region is not `n` of them wide to the nearest other one."""
     uniform_pixel_mask = ndimage.maximum_filter(
-        region_of_pixel, n
-    ) == ndimage.minimum_filter(region_of_pixel, n)
+        pixel_region_indices, n
+    ) == ndimage.minimum_filter(pixel_region_indices, n)
     wide_region_pixel_mask = ndimage.binary_dilation(
         uniform_pixel_mask, np.ones((n, n))
     )
-    wide_region_pixel_mask &= region_of_pixel != BACKGROUND
+    wide_region_pixel_mask &= pixel_region_indices != BACKGROUND
     nearest_pixels = ndimage.distance_transform_edt(
         ~wide_region_pixel_mask, None, False, True
     )
     return np.where(
-        region_of_pixel == BACKGROUND,
-        region_of_pixel,
-        region_of_pixel[tuple(nearest_pixels)],
+        pixel_region_indices == BACKGROUND,
+        pixel_region_indices,
+        pixel_region_indices[tuple(nearest_pixels)],
     )
 
 
@@ -810,7 +819,7 @@ def _list_line_assignments(view_names: Sequence[str]) -> list[tuple[int, ...]]:
     Of those with as many lines, the one whose longest line has fewest views.
     """
     line_number_splits = [
-        _list_line_index_of_views(view_names, n_views)
+        _list_view_line_numbers(view_names, n_views)
         for n_views in range(len(view_names), 0, -1)
     ]
     return list(
@@ -818,7 +827,7 @@ def _list_line_assignments(view_names: Sequence[str]) -> list[tuple[int, ...]]:
     )
 
 
-def _list_line_index_of_views(
+def _list_view_line_numbers(
     view_names: Sequence[str], max_views_per_line: int
 ) -> tuple[int, ...]:
     """Return the line of every view; left and right of a pair stay together."""

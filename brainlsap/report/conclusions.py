@@ -707,11 +707,11 @@ def judge_subgroups(evaluation: Evaluation) -> Conclusion:
 
 def _list_absent_classes(evaluation: Evaluation) -> list[str]:
     """Return the classes of a model that no participant has."""
-    present_class_names = {*evaluation.cohort.table["label"]}
+    present_class_set = {*evaluation.cohort.table["label"]}
     return [
         class_name
         for class_name in evaluation.cohort.classes
-        if class_name not in present_class_names
+        if class_name not in present_class_set
     ]
 
 
@@ -781,10 +781,10 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
         )
     if has_shared_connectome(evaluation):
         cautions.append(_SHARED_CONNECTOME_CAUTION)
-    n_people_by_class = cohort.class_counts().set_index("class")["participants"]
+    people_count_series = cohort.class_counts().set_index("class")["participants"]
     small_class_texts = [
         f"{class_name} ({n_people})"
-        for class_name, n_people in n_people_by_class.items()
+        for class_name, n_people in people_count_series.items()
         if 0 < n_people < SMALL_CLASS
     ]
     if small_class_texts:
@@ -863,7 +863,7 @@ def _write_small_class_sentence(rate_table: pd.DataFrame) -> str:
 
 
 def _list_shift_texts(
-    training_mix: Mapping[str, Any], test_mix: Mapping[str, Any]
+    training_mix_record: Mapping[str, Any], test_mix_record: Mapping[str, Any]
 ) -> list[str]:
     """Return which share of classes, sexes and sites differs most, and the ages."""
     shift_texts = [
@@ -871,12 +871,12 @@ def _list_shift_texts(
         f"{shift_record['training']:.0%} to {shift_record['test']:.0%}"
         if shift_record["category"]
         else f"no {shift_record['characteristic']} in common"
-        for shift_record in largest_shift_table(training_mix, test_mix).to_dict(
-            "records"
-        )
+        for shift_record in largest_shift_table(
+            training_mix_record, test_mix_record
+        ).to_dict("records")
     ]
-    training_ages = training_mix["numbers"].get("age", {"n": 0})
-    test_ages = test_mix["numbers"].get("age", {"n": 0})
+    training_ages = training_mix_record["numbers"].get("age", {"n": 0})
+    test_ages = test_mix_record["numbers"].get("age", {"n": 0})
     age_sd = training_ages.get("sd", np.nan)
     # An age that is hardly different is no difference to name.
     if (
@@ -1336,26 +1336,26 @@ def _not_explained_verdict(evaluation: Evaluation) -> str:
 
     Known covariates that were not compared have a verdict of their own.
     """
-    uncompared_covariates = _list_uncompared_covariates(evaluation)
-    if not uncompared_covariates:
+    uncompared_covariate_names = _list_uncompared_covariates(evaluation)
+    if not uncompared_covariate_names:
         return NOT_FULLY
     modelled_covariate_names = evaluation.settings["covariates"]
     names_text = ", ".join(modelled_covariate_names)
     if len(modelled_covariate_names) > N_COVARIATES:
         names_text = "THOSE COMPARED"
-    uncompared_text = ", ".join(uncompared_covariates)
+    uncompared_text = ", ".join(uncompared_covariate_names)
     return f"{names_text}: {NOT_FULLY}; {uncompared_text}: {NOT_TESTED}".upper()
 
 
 def _list_uncompared_covariates(evaluation: Evaluation) -> list[str]:
     """Return age, sex, site or what the audit warns of, if no model has it."""
-    compared_covariate_kinds = set(
+    compared_kind_set = set(
         map(find_covariate_kind, evaluation.settings.get("covariates") or [])
     )
     return [
         covariate_name
         for covariate_name in _list_known_covariates(evaluation)
-        if find_covariate_kind(covariate_name) not in compared_covariate_kinds
+        if find_covariate_kind(covariate_name) not in compared_kind_set
     ]
 
 
@@ -1418,12 +1418,12 @@ def _covariates_score_sentence(evaluation: Evaluation, main_accuracy: float) -> 
         evaluation, ADDED_VALUE_MODELS[0]
     ).loc["balanced_accuracy", "estimate"]
     n_covariates = len(evaluation.settings["covariates"])
-    together_or_alone = "together" if n_covariates > 1 else "alone"
+    adverb_text = "together" if n_covariates > 1 else "alone"
     verb = verb_form(n_covariates, "score")
     chance_score = 1 / len(evaluation.cohort.classes)
     return (
         f"{evaluation.models[0]} scores {main_accuracy:.3f}; "
-        f"{tables.covariates_text(evaluation)} {together_or_alone} {verb} "
+        f"{tables.covariates_text(evaluation)} {adverb_text} {verb} "
         f"{covariates_only_score:.3f} in a linear model (chance {chance_score:.3f})."
     )
 
@@ -1454,15 +1454,15 @@ def _list_covariate_sentences(
             "Balanced accuracy from each variable alone, by groups of its values "
             f"instead of a linear model: {', '.join(score_texts)}."
         )
-    uncompared_covariates = _list_uncompared_covariates(evaluation)
-    if uncompared_covariates:
-        names_text = join_with_and(uncompared_covariates)
+    uncompared_covariate_names = _list_uncompared_covariates(evaluation)
+    if uncompared_covariate_names:
+        names_text = join_with_and(uncompared_covariate_names)
         reason_text = f"no model of {tables.covariates_text(evaluation)} contains it"
-        if len(uncompared_covariates) > 1:
+        if len(uncompared_covariate_names) > 1:
             reason_text = reason_text.replace("it", "them")
-        if uncompared_covariates == ["site"] and _shares_sites(evaluation):
+        if uncompared_covariate_names == ["site"] and _shares_sites(evaluation):
             reason_text = "training and test folds share their sites"
-        verb = verb_form(len(uncompared_covariates), "were")
+        verb = verb_form(len(uncompared_covariate_names), "were")
         sentences.append(
             f"{capitalize_first_letter(names_text)} {verb} not tested, because "
             f"{reason_text}."
@@ -1503,7 +1503,7 @@ def _list_known_covariates(evaluation: Evaluation) -> list[str]:
 
     An example of the latter is the volume of the head.
     """
-    known_covariates = [
+    known_covariate_names = [
         covariate_name
         for covariate_name in ("age", "sex", "site")
         if demographics.find_covariate_series(evaluation.cohort.table, covariate_name)
@@ -1512,20 +1512,20 @@ def _list_known_covariates(evaluation: Evaluation) -> list[str]:
     warning_table = _select_warning_table(_covariate_finding_table(evaluation))
     # Results of old versions have no column of covariates.
     warned_column_names = list(warning_table.get("covariate", ()))
-    return known_covariates + [
+    return known_covariate_names + [
         column_name
         for column_name in warned_column_names
-        if find_covariate_kind(column_name) not in known_covariates
+        if find_covariate_kind(column_name) not in known_covariate_names
     ]
 
 
 def _list_unadjusted_covariates(evaluation: Evaluation) -> list[str]:
     """Return the known covariates that were not regressed out of the features."""
-    adjusted_covariate_kinds = tables.find_adjusted_covariate_kinds(evaluation)
+    adjusted_kind_set = tables.find_adjusted_covariate_kinds(evaluation)
     return [
         covariate_name
         for covariate_name in _list_known_covariates(evaluation)
-        if find_covariate_kind(covariate_name) not in adjusted_covariate_kinds
+        if find_covariate_kind(covariate_name) not in adjusted_kind_set
     ]
 
 
@@ -1551,13 +1551,13 @@ def confounding_text(
         and study_conclusions.added_value.answer == YES
         and study_conclusions.chance.answer == YES
     ):
-        compared_covariate_kinds = set(
+        compared_kind_set = set(
             map(find_covariate_kind, evaluation.settings["covariates"])
         )
         covariate_names = [
             covariate_name
             for covariate_name in covariate_names
-            if covariate_name not in compared_covariate_kinds
+            if covariate_name not in compared_kind_set
         ]
         covariate_names.append("another variable")
         verb = "does" if len(evaluation.settings["covariates"]) == 1 else "do"
@@ -1806,14 +1806,14 @@ def judge_simple_models(
     if n_comparisons > 1:
         interval_text = "95%, not corrected"
         p_title = f"Holm p over {n_comparisons} comparisons (Table 1)"
-    summary = _comparisons_summary_text(model_conclusions, model_names_by_verdict)
+    summary_text = _comparisons_summary_text(model_conclusions, model_names_by_verdict)
     return replace(
         hardest_conclusion,
         question=question_text,
         answer=verdict,
         reason="An advantage over simple models cannot be trusted (see Beware)."
         if leak_text
-        else summary,
+        else summary_text,
         sentence=(
             f"Differences [{interval_text}] and {p_title}; YES needs p < {ALPHA} and "
             "an interval above 0:"
@@ -2048,10 +2048,10 @@ def _gain_label(
 
 
 def _gain_verdict_and_basis(
-    gain_answer: str, partial_conclusions: Sequence[Conclusion]
+    gain_answer_word: str, partial_conclusions: Sequence[Conclusion]
 ) -> tuple[str, str]:
     """Return whether the connectome helps, in words, and the basis of the answer."""
-    if gain_answer == "yes":
+    if gain_answer_word == "yes":
         return (
             "The connectome of the study adds more information than random connectomes "
             "do.",
@@ -2076,7 +2076,7 @@ def _gain_verdict_and_basis(
         "Gain in information if all regions have one common scale (90% intervals): "
         f"{', '.join(verdict_texts)} connectomes."
     )
-    if gain_answer == "unclear":
+    if gain_answer_word == "unclear":
         return (
             "The data do not show whether the connectome helps more than random "
             "connectomes do.",
@@ -2446,12 +2446,12 @@ def _judge_region_test(
 
 def _effect_range_text(evaluation: Evaluation, region_names: list[str]) -> str:
     """Return the range of the correlations with the class number, or ""."""
-    effect_by_region = _effect_by_region(evaluation)
-    if effect_by_region is None:
+    effect_series = _effect_series(evaluation)
+    if effect_series is None:
         return ""
     smallest_effect, largest_effect = (
-        effect_by_region[region_names].min(),
-        effect_by_region[region_names].max(),
+        effect_series[region_names].min(),
+        effect_series[region_names].max(),
     )
     range_text = f"{smallest_effect:z.2f}"
     if f"{largest_effect:z.2f}" != range_text:
@@ -2526,14 +2526,14 @@ def _list_subgroup_gap_texts(evaluation: Evaluation) -> list[str]:
         if not gap_record["low"] > 0 and not gap_record["high"] < 0:
             continue
         same_column_group_mask = group_table["column"] == gap_record["column"]
-        score_by_group = group_table[same_column_group_mask].set_index("group")[
+        score_series = group_table[same_column_group_mask].set_index("group")[
             "balanced_accuracy"
         ]
         bounds_text = f"[{gap_record['low']:+z.3f}, {gap_record['high']:+z.3f}]"
         gap_texts.append(
             f"The score differs by {gap_record['column']}: "
-            f"{score_by_group[gap_record['higher']]:.3f} for {gap_record['higher']}, "
-            f"and {score_by_group[gap_record['lower']]:.3f} for {gap_record['lower']}. "
+            f"{score_series[gap_record['higher']]:.3f} for {gap_record['higher']}, "
+            f"and {score_series[gap_record['lower']]:.3f} for {gap_record['lower']}. "
             f"The difference is {gap_record['difference']:+z.3f} {bounds_text} (95% "
             "interval, corrected for all pairs of groups)."
         )
@@ -2774,8 +2774,8 @@ def _directions_text(
     classes differ.
     """
     cohort = evaluation.cohort
-    sign_by_region = _effect_sign_by_region(evaluation)
-    if sign_by_region is None:
+    effect_sign_series = _effect_sign_series(evaluation)
+    if effect_sign_series is None:
         verb = "differed" if uses_past_tense else "differ"
         return f"classes {verb} in {region_names_text(region_names, cohort.atlas)}"
     first_class, last_class = cohort.classes[0], cohort.classes[-1]
@@ -2789,7 +2789,7 @@ def _directions_text(
         same_sign_regions = [
             region_name
             for region_name in region_names
-            if sign_by_region[region_name] == sign
+            if effect_sign_series[region_name] == sign
         ]
         if same_sign_regions:
             regions_text = region_names_text(same_sign_regions, cohort.atlas)
@@ -2799,13 +2799,13 @@ def _directions_text(
     return f"{tables.feature_text(cohort)} {', and '.join(direction_phrases)}"
 
 
-def _effect_sign_by_region(evaluation: Evaluation) -> pd.Series | None:
+def _effect_sign_series(evaluation: Evaluation) -> pd.Series | None:
     """Return -1 (values fall) or 1 (they rise) by region; None without directions."""
-    effect_by_region = _effect_by_region(evaluation)
-    return None if effect_by_region is None else np.sign(effect_by_region)
+    effect_series = _effect_series(evaluation)
+    return None if effect_series is None else np.sign(effect_series)
 
 
-def _effect_by_region(evaluation: Evaluation) -> pd.Series | None:
+def _effect_series(evaluation: Evaluation) -> pd.Series | None:
     """Return the effect of every region; None if effects have no direction.
 
     Eta of classes without an order has no sign, and features can differ in theirs.

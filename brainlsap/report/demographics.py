@@ -130,7 +130,7 @@ def demographics_table(
         for class_name in classes
     }
     table_by_group["total"] = people_table
-    n_scans_by_class = scan_table["label"].value_counts()
+    scan_count_series = scan_table["label"].value_counts()
     table_records: list[dict[str, str]] = [
         {"characteristic": "participants"}
         | {
@@ -139,7 +139,7 @@ def demographics_table(
         },
         {"characteristic": "scans"}
         | {
-            class_name: str(n_scans_by_class.get(class_name, 0))
+            class_name: str(scan_count_series.get(class_name, 0))
             for class_name in classes
         }
         | {"total": str(len(scan_table))},

@@ -119,26 +119,26 @@ def export_maps(
             f"{', '.join(map(repr, map_table))}."
         )
     image_by_file_name: dict[str, Any] = {}
-    surface_region_names: set[str] = set()
+    surface_region_set: set[str] = set()
     valued_region_names = map_table.index[map_table.notna().any(axis=1)]
     if atlas.has_surfaces:
         vertex_labels = [atlas.vertex_labels(hemisphere) for hemisphere in "LR"]
-        surface_region_names = {
+        surface_region_set = {
             atlas.names[i] for i in np.unique(vertex_labels) if i >= 0
         }
         # Surfaces without any value would look like a failed export.
-        if not surface_region_names.isdisjoint(valued_region_names):
+        if not surface_region_set.isdisjoint(valued_region_names):
             image_by_file_name = _make_gifti_by_file_name(map_table, atlas)
     atlas_paths = Path(atlas.folder).glob("*") if atlas.folder is not None else ()
     if parcellation is None and atlas.folder is not None:
         atlas_image_path = Path(atlas.folder, "parcellation.nii.gz")
         parcellation = atlas_image_path if atlas_image_path.is_file() else None
-    volume_region_names: set[str] = set()
+    volume_region_set: set[str] = set()
     if parcellation is not None:
         from brainlsap.images.parcellation import match_label_image
 
         label_image = match_label_image(parcellation, atlas)
-        volume_region_names = {
+        volume_region_set = {
             atlas.names[i] for i in label_image.region_index_by_label.values()
         }
         image_by_file_name |= _make_nifti_by_file_name(map_table, atlas, label_image)
@@ -154,8 +154,8 @@ def export_maps(
             image.to_filename(partial_path)
     omission_notes = _list_omission_notes(
         valued_region_names,
-        surface_region_names,
-        volume_region_names,
+        surface_region_set,
+        volume_region_set,
         parcellation,
         atlas.has_surfaces,
     )
@@ -217,8 +217,8 @@ def _make_gifti_by_file_name(map_table: pd.DataFrame, atlas: Atlas) -> dict[str,
 
 def _list_omission_notes(
     valued_region_names: Collection[str],
-    surface_region_names: Collection[str],
-    volume_region_names: Collection[str],
+    surface_region_set: Collection[str],
+    volume_region_set: Collection[str],
     parcellation_path: str | Path | None,
     has_surfaces: bool,
 ) -> list[str]:
@@ -228,7 +228,7 @@ def _list_omission_notes(
     undrawn_region_names = [
         region_name
         for region_name in valued_region_names
-        if region_name not in {*surface_region_names, *volume_region_names}
+        if region_name not in {*surface_region_set, *volume_region_set}
     ]
     if not has_surfaces and parcellation_path is None:
         return [
@@ -245,7 +245,7 @@ def _list_omission_notes(
     regions_without_voxels = [
         region_name
         for region_name in valued_region_names
-        if region_name not in volume_region_names
+        if region_name not in volume_region_set
     ]
     if parcellation_path is not None and regions_without_voxels:
         omission_texts.append(

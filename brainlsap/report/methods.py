@@ -320,11 +320,11 @@ def _list_model_names_and_score_texts(
         evaluation, ["balanced_accuracy", "auc"], intervals=True
     )
     fit_table = evaluation.fits
-    failed_model_names = {*fit_table.loc[fit_table["failed"] != "", "model"]}
+    failed_model_set = {*fit_table.loc[fit_table["failed"] != "", "model"]}
     return [
         (
             model_name,
-            "failed" if model_name in failed_model_names else accuracy_text,
+            "failed" if model_name in failed_model_set else accuracy_text,
             auc_text,
         )
         for model_name, accuracy_text, auc_text in interval_table.iloc[:, :3]
@@ -388,8 +388,8 @@ def has_connectome(evaluation: Evaluation) -> bool:
 
 def has_shared_connectome(evaluation: Evaluation) -> bool:
     """Return whether one connectome was read for all participants."""
-    connectome_origin = _collect_reading_settings(evaluation).get("connectome")
-    return connectome_origin not in (None, "none", "one per scan")
+    connectome_origin_text = _collect_reading_settings(evaluation).get("connectome")
+    return connectome_origin_text not in (None, "none", "one per scan")
 
 
 def connectome_sentences(evaluation: Evaluation) -> list[str]:
@@ -413,12 +413,12 @@ def connectome_sentences(evaluation: Evaluation) -> list[str]:
         connectome_gain.network,
         connectome_gain.own_connectome,
     )
-    evidence_gain = connectome_gain.table.set_index("connectome").loc[
+    evidence_gain_series = connectome_gain.table.set_index("connectome").loc[
         "original", "evidence_gain"
     ]
     sentences = [
         f"{NETWORK_PHRASES[network_gain_verdict.answer]}. The gain in log evidence "
-        f"is {spread_text(evidence_gain, n_digits=1)}, which is "
+        f"is {spread_text(evidence_gain_series, n_digits=1)}, which is "
         f"{_gain_over_null_phrase(network_gain_verdict)} the gain of "
         f"{NULL_PHRASES[network_gain_verdict.compared_with]}."
     ]
@@ -499,12 +499,12 @@ def count_scaleless_folds(evaluation: Evaluation) -> ScalelessFoldCount | None:
 
 def count_fits_choosing_ridge(evaluation: Evaluation, ridge_kind: str) -> int | None:
     """Return in how many fits a nested ridge was chosen; None if no model chooses."""
-    named_fit_tables = _list_selecting_fit_tables(evaluation)
-    if not named_fit_tables:
+    name_table_pairs = _list_selecting_fit_tables(evaluation)
+    if not name_table_pairs:
         return None
     return sum(
         list_reported_values(model_fit_table, "chosen").count(ridge_kind)
-        for _, model_fit_table in named_fit_tables
+        for _, model_fit_table in name_table_pairs
     )
 
 
@@ -531,8 +531,8 @@ def class_shares_phrase(class_prior: str | Mapping[str, float]) -> str:
     if not isinstance(class_prior, Mapping):
         return PRIOR_PHRASES[class_prior]
     share_texts = (
-        f"{class_share:.3g} {class_name}"
-        for class_name, class_share in class_prior.items()
+        f"{prior_class_share:.3g} {class_name}"
+        for class_name, prior_class_share in class_prior.items()
     )
     return f"class shares of {join_with_and(share_texts)}"
 
@@ -604,7 +604,7 @@ def scale_changes_text(evaluation: Evaluation) -> str:
     return " ".join(training_sentences)
 
 
-def networks_kept_text(evaluation: Evaluation, fit_condition: str) -> str:
+def networks_kept_text(evaluation: Evaluation, fit_condition_key: str) -> str:
     """Return the networks that meet a condition in most folds, with their counts.
 
     Conditions are "early": the network of one of the first epochs was kept; "late":
@@ -616,7 +616,7 @@ def networks_kept_text(evaluation: Evaluation, fit_condition: str) -> str:
     for model_name, kept_fold_counts in _count_kept_folds_by_network(
         evaluation
     ).items():
-        n_folds = kept_fold_counts.n_folds_by_condition[fit_condition]
+        n_folds = kept_fold_counts.n_folds_by_condition[fit_condition_key]
         if 2 * n_folds > kept_fold_counts.n_fits:
             epoch_text = count_text(kept_fold_counts.n_epochs, "epoch")
             fold_text = f"in {n_folds} of {count_text(kept_fold_counts.n_fits, 'fold')}"
@@ -751,15 +751,15 @@ def _list_network_descriptions(
         if network_key != "heat":
             sentence = NETWORKS[network_key].sentence
             # Options that were not given concern heat kernels alone.
-            option_names = {
+            option_name_set = {
                 *_flatten_options(json.loads(model_fit_table["settings"].iloc[0])),
                 "head",
             }
-            option_names -= {"n_layers"} | NETWORKS[network_key].unused_settings
+            option_name_set -= {"n_layers"} | NETWORKS[network_key].unused_settings
             used_settings = {
                 setting_name: setting_value
                 for setting_name, setting_value in model_settings.items()
-                if setting_name in option_names
+                if setting_name in option_name_set
             }
             model_settings = {"layers": model_settings["n_layers"], **used_settings}
         if "kernel" in model_settings:
@@ -818,18 +818,18 @@ def _find_ridge_names_and_phrases(
 def collect_model_settings(model_fit_table: pd.DataFrame) -> dict[str, Any]:
     """Return the options of a model, completed by what its fits chose."""
     model_settings = _flatten_options(json.loads(model_fit_table["settings"].iloc[0]))
-    settings_by_fit = [
+    fit_settings_list = [
         _flatten_options(fit_settings)
         for fit_settings in list_reported_values(model_fit_table, "settings")
     ]
-    for fit_settings in (model_settings, *settings_by_fit):
+    for fit_settings in (model_settings, *fit_settings_list):
         if (fit_settings.get("patience") or 0) >= (
             fit_settings.get("n_epochs") or np.inf
         ):
             fit_settings["patience"] = 0
     setting_names = dict.fromkeys(
         setting_name
-        for fit_settings in settings_by_fit
+        for fit_settings in fit_settings_list
         for setting_name in fit_settings
     )
     setting_names.pop("random_state", None)
@@ -837,7 +837,7 @@ def collect_model_settings(model_fit_table: pd.DataFrame) -> dict[str, Any]:
         setting_texts = sorted(
             {
                 value_text(fit_settings.get(setting_name))
-                for fit_settings in settings_by_fit
+                for fit_settings in fit_settings_list
             }
         )
         if len(setting_texts) > 1:
@@ -845,7 +845,7 @@ def collect_model_settings(model_fit_table: pd.DataFrame) -> dict[str, Any]:
                 f"{' or '.join(setting_texts)} (chosen in each training fold)"
             )
         elif model_settings.get(setting_name) is None:
-            model_settings[setting_name] = settings_by_fit[0][setting_name]
+            model_settings[setting_name] = fit_settings_list[0][setting_name]
     if model_settings.get("scale_penalty") == "none":
         model_settings.pop("penalty_weight", None)
     return model_settings

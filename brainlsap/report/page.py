@@ -570,12 +570,12 @@ def start_drawing_figures(
     Other processes draw while this one does other work; a single one draws when the
     results are read.
     """
-    map_figure_names = {
+    map_figure_set = {
         figure_name for figure_name in FIGURES if FIGURES[figure_name].needs_atlas
     }
-    other_figure_names = FIGURES.keys() - map_figure_names - _INTERVAL_FIGURES
+    other_figure_names = FIGURES.keys() - map_figure_set - _INTERVAL_FIGURES
     draw_calls: list[Any] = [
-        delayed(_draw_figure_record_by_name)(evaluation, atlas, map_figure_names),
+        delayed(_draw_figure_record_by_name)(evaluation, atlas, map_figure_set),
         delayed(_draw_figure_record_by_name)(evaluation, atlas, other_figure_names),
     ]
     varied_scale_model_names = regions.list_models_of_varied_scales(evaluation)
@@ -655,18 +655,20 @@ def write_page(
     interval_record_by_figure = _draw_figure_record_by_name(
         evaluation, atlas, _INTERVAL_FIGURES
     )
-    map_record_by_figure, other_record_by_figure, *interactive_pages = drawing_iterator
+    map_record_by_figure, other_record_by_figure, *interactive_html_texts = (
+        drawing_iterator
+    )
     figure_record_by_name = (
         other_record_by_figure | map_record_by_figure | interval_record_by_figure
     )
-    for interactive_html in interactive_pages:
+    for interactive_html in interactive_html_texts:
         (folder / "brain.html").write_text(interactive_html, "utf-8")
     for figure_name, figure_record in figure_record_by_name.items():
         png_bytes = base64.b64decode(figure_record["png"])
         (folder / "figures" / f"{figure_name}.png").write_bytes(png_bytes)
     page_html = page_template.render(
         evaluation=evaluation,
-        has_interactive_brain=bool(interactive_pages),
+        has_interactive_brain=bool(interactive_html_texts),
         has_ordinal_output=has_ordinal_output(evaluation),
         is_simulated=is_simulated(evaluation),
         title=withhold_names(evaluation.settings["title"]),
@@ -686,7 +688,7 @@ def write_page(
         figures=figure_record_by_name,
         methods=methods_paragraphs,
         supplement=supplement_paragraphs,
-        fold_warnings=_count_folds_by_warning(evaluation, withhold_names).items(),
+        fold_warnings=_make_fold_count_series(evaluation, withhold_names).items(),
         region_answers=region_answers,
         planted_text=regions.planted_text(evaluation),
         confounding=""
@@ -715,13 +717,16 @@ def write_page(
     _write_settings(evaluation, folder, withhold_names)
 
 
-def _count_folds_by_warning(
+def _make_fold_count_series(
     evaluation: Evaluation, withhold_names: Callable[[str], str]
 ) -> "pd.Series[int]":
     """Return in how many folds each model gave each warning, by model and text."""
-    warnings_by_fit = evaluation.fits["warnings"].map(json.loads)
+    fit_warnings_series = evaluation.fits["warnings"].map(json.loads)
     warning_table = (
-        evaluation.fits[["model"]].assign(text=warnings_by_fit).explode("text").dropna()
+        evaluation.fits[["model"]]
+        .assign(text=fit_warnings_series)
+        .explode("text")
+        .dropna()
     )
     return warning_table.assign(
         text=warning_table["text"].map(withhold_names)
@@ -735,8 +740,10 @@ def _write_predictions(
     prediction_table = evaluation.predictions.rename(columns={"participant": "person"})
     prediction_table["scan"] = prediction_table["scan"].map(pseudonym_by_scan)
     # The code of a person is the first of those of the person's scans.
-    pseudonym_by_person = evaluation.cohort.table.groupby("participant")["code"].min()
-    prediction_table["person"] = prediction_table["person"].map(pseudonym_by_person)
+    person_pseudonym_series = evaluation.cohort.table.groupby("participant")[
+        "code"
+    ].min()
+    prediction_table["person"] = prediction_table["person"].map(person_pseudonym_series)
     model_indices = prediction_table["model"].map(evaluation.models.index)
     # Sort by code: the order of the cohort would reveal who is who.
     row_order = np.lexsort(
@@ -752,17 +759,17 @@ def _write_checklist(
     withhold_names: Callable[[str], str],
 ) -> None:
     """Write the reporting checklist, with the places of this report that answer it."""
-    report_places = {
+    report_place_set = {
         file_path.relative_to(folder).as_posix()
         for file_path in folder.rglob("*")
         if file_path.is_file()
     }
-    report_places |= {
+    report_place_set |= {
         page_place
         for section_id, page_place in PAGE_SECTIONS.items()
         if f'<section id="{section_id}">' in page_html
     }
-    item_table = checklist_table(evaluation, {*report_places, "settings.json"})
+    item_table = checklist_table(evaluation, {*report_place_set, "settings.json"})
     write_tsv(item_table.map(withhold_names), folder / "checklist.tsv")
 
 

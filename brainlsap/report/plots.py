@@ -1163,8 +1163,10 @@ def _draw_errorbars(
         .clip(0)
         .reshape(2, -1)
     )
-    for artist in axes.errorbar(x, y, **BAR_STYLE | errorbar_style).get_children():
-        artist.set_clip_on(False)
+    for errorbar_artist in axes.errorbar(
+        x, y, **BAR_STYLE | errorbar_style
+    ).get_children():
+        errorbar_artist.set_clip_on(False)
 
 
 def _draw_reference_line(

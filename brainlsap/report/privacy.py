@@ -126,16 +126,16 @@ def make_withholding_function(cohort_table: pd.DataFrame) -> Callable[[str], str
     prefix ("sub-", "session ").
     """
     id_table = cohort_table.filter(["scan", "participant", "session"])
-    private_names = {
+    private_name_set = {
         normalize("NFC", str(private_name))
         for private_name in id_table.to_numpy().ravel()
     }
-    private_names |= {
-        re.sub("^(sub|ses)-", "", private_name) for private_name in private_names
+    private_name_set |= {
+        re.sub("^(sub|ses)-", "", private_name) for private_name in private_name_set
     }
     pattern_by_name = {
         private_name.lower(): _make_name_regex(private_name)
-        for private_name in private_names - {""}
+        for private_name in private_name_set - {""}
     }
     # Longer names are withheld before shorter ones that they begin with.
     name_lengths = sorted({len(name) for name in pattern_by_name}, reverse=True)
@@ -150,11 +150,11 @@ def make_withholding_function(cohort_table: pd.DataFrame) -> Callable[[str], str
         # Large cohorts have many names, of few lengths: look up each part of the text.
         matching_names: list[str] = []
         for name_length in name_lengths:
-            text_substrings = {
+            text_substring_set = {
                 lower_text[start_index : start_index + name_length]
                 for start_index in range(len(lower_text) - name_length + 1)
             }
-            matching_names += sorted(text_substrings & pattern_by_name.keys())
+            matching_names += sorted(text_substring_set & pattern_by_name.keys())
         matching_patterns = [pattern_by_name[name] for name in matching_names]
         if matching_patterns:
             name_pattern = "|".join(matching_patterns)

@@ -321,7 +321,7 @@ def list_models_of_varied_scales(evaluation: Evaluation) -> list[str]:
     Controls are left out. So are networks that have no weight in any fold, and a ridge
     regression that was not chosen in any fold, because no prediction uses their scales.
     """
-    control_names = {
+    control_name_set = {
         *evaluation.fits.loc[evaluation.fits["role"] == "control", "model"]
     }
     is_ridge_unused = bool(scale_warning_text(evaluation))
@@ -331,7 +331,7 @@ def list_models_of_varied_scales(evaluation: Evaluation) -> list[str]:
             evaluation
         ).items()
         if largest_scale - smallest_scale >= MIN_SCALE_RANGE
-        and model_name not in control_names
+        and model_name not in control_name_set
         and not has_unused_network(evaluation, model_name)
         and not (is_ridge_unused and model_name == NESTED_RIDGES[2])
     ]
@@ -1082,8 +1082,8 @@ def are_scale_ranks_replicable(evaluation: Evaluation) -> bool:
     """Return whether halves order regions alike by scale; True if it was not tested."""
     if evaluation.replicability is None:
         return True
-    mean_by_statistic = evaluation.replicability.set_index("statistic")["spearman"]
-    return bool(mean_by_statistic.get("scale", 1.0) >= MIN_REPLICABILITY)
+    statistic_mean_series = evaluation.replicability.set_index("statistic")["spearman"]
+    return bool(statistic_mean_series.get("scale", 1.0) >= MIN_REPLICABILITY)
 
 
 def list_test_notes(evaluation: Evaluation) -> list[str]:
@@ -1112,15 +1112,15 @@ def list_test_notes(evaluation: Evaluation) -> list[str]:
         sentences.append(contrast_nulls_text(cohort))
         smallest_p = _smallest_possible_p(evaluation)
         reason_text = f"With {n_permutations} permutations"
-        formula = f"1/({n_permutations} + 1)"
+        formula_text = f"1/({n_permutations} + 1)"
         n_labellings = count_region_labellings(evaluation)
         if n_labellings < n_permutations + 1:
             reason_text = (
                 f"Because labels can be permuted in only {n_labellings} different ways"
             )
-            formula = f"1/{n_labellings}"
+            formula_text = f"1/{n_labellings}"
         sentences.append(
-            f"{reason_text}, the smallest possible p is {formula} = "
+            f"{reason_text}, the smallest possible p is {formula_text} = "
             f"{p_text(smallest_p)}; the sign ≤ marks it."
         )
     note_texts = [" ".join(sentences), replicability_text(evaluation)]

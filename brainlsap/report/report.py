@@ -191,8 +191,8 @@ def check_results_folder(folder: str | Path) -> Path:
     if folder.is_file() or folder.is_mount():  # Neither can be replaced.
         raise ParameterError(f"{folder} is a file or a mounted disk; name a folder.")
     check_writable(folder)
-    top_entry_names = {entry_path.name for entry_path in folder.glob("*")}
-    foreign_file_names = sorted(top_entry_names - {REPORT_FOLDER, PRIVATE_FOLDER})
+    top_entry_set = {entry_path.name for entry_path in folder.glob("*")}
+    foreign_file_names = sorted(top_entry_set - {REPORT_FOLDER, PRIVATE_FOLDER})
     # Walk the folder only if it looks like results: a home folder would take long.
     if not foreign_file_names:
         foreign_file_names = _list_foreign_file_paths(folder)
@@ -217,12 +217,12 @@ def _list_foreign_file_paths(folder: Path) -> list[str]:
         for file_path in folder.rglob("*")
         if file_path.is_file()
     ]
-    existing_file_names = {
+    existing_file_set = {
         file_path.as_posix()
         for file_path in present_file_paths
         if not file_path.is_relative_to(f"{PRIVATE_FOLDER}/{FITS_FOLDER}")
     }
-    return sorted(existing_file_names.difference(reported_file_names))
+    return sorted(existing_file_set.difference(reported_file_names))
 
 
 def check_same_study(
@@ -247,13 +247,13 @@ def check_same_study(
             )
         return
     stored_record = json.loads(stored_path.read_text(encoding="utf-8"))
-    earlier_options = _select_study_options(stored_record["settings"])
+    earlier_value_by_option = _select_study_options(stored_record["settings"])
     study_options = _select_study_options(to_jsonable(study_settings))
     difference_texts = [
-        f"{option_text(option_name)} ({earlier_options.get(option_name)}, now "
+        f"{option_text(option_name)} ({earlier_value_by_option.get(option_name)}, now "
         f"{study_options.get(option_name)})"
-        for option_name in sorted(study_options.keys() | earlier_options.keys())
-        if study_options.get(option_name) != earlier_options.get(option_name)
+        for option_name in sorted(study_options.keys() | earlier_value_by_option.keys())
+        if study_options.get(option_name) != earlier_value_by_option.get(option_name)
     ]
     if stored_record["cohort"]["data_hash"] != compute_data_hash():
         difference_texts = difference_texts or ["data"]
@@ -294,11 +294,11 @@ def _add_report_facts(
     default_title = f"Can {cohort.label_name} be predicted from {features_text}?"
     study_settings["title"] = title or study_settings.get("title") or default_title
     study_settings.setdefault("date", dt.datetime.now().astimezone().date().isoformat())
-    package_versions = {
+    version_by_package = {
         package_name: version(package_name) for package_name in PACKAGES
     }
     study_settings.setdefault(
-        "versions", {"python": platform.python_version(), **package_versions}
+        "versions", {"python": platform.python_version(), **version_by_package}
     )
     cohort_table = cohort.table.copy()
     if "code" not in cohort_table:
@@ -310,14 +310,14 @@ def _add_report_facts(
             f"S{code_number + 1:0{n_digits}d}" for code_number in code_numbers
         ]
     if quality_table is not None:
-        scans_without_quality = cohort_table["scan"][
+        unrated_scan_series = cohort_table["scan"][
             ~cohort_table["scan"].isin(quality_table.index)
         ]
-        if len(scans_without_quality):
+        if len(unrated_scan_series):
             raise ParameterError(
                 f"{option_text('quality')} must have a row for every scan, indexed by "
                 "its name; it has none for "
-                f"{join_with_commas(scans_without_quality, 3)}. Compute the table with "
+                f"{join_with_commas(unrated_scan_series, 3)}. Compute the table with "
                 "brainlsap.data.quality_table(cohort)."
             )
         cohort_table["quality"] = cohort_table["scan"].map(quality_table["flags"])
@@ -386,9 +386,9 @@ def table_paths(folder: str | Path) -> list[Path]:
     from brainlsap.report.paper_tables import PAPER_TEXTS
 
     return [
-        Path(folder, f"{table_name}{suffix}")
+        Path(folder, f"{table_name}{file_suffix}")
         for table_name in PAPER_TEXTS
-        for suffix in (".tex", ".md")
+        for file_suffix in (".tex", ".md")
     ]
 
 

@@ -120,10 +120,10 @@ def feature_title(
     if region_name is None:
         measure_name = subcortex_measure_text.partition(" in ")[0]  # Without its unit.
         return f"{feature_name_text} (subcortex: {measure_name})"
-    structure_by_region = cohort.regions.set_index("name")["structure"]
+    region_structure_series = cohort.regions.set_index("name")["structure"]
     return (
         subcortex_measure_text
-        if structure_by_region[region_name] == "subcortex"
+        if region_structure_series[region_name] == "subcortex"
         else feature_name_text
     )
 
@@ -165,10 +165,10 @@ def _count_measured_regions_and_missing_share(
     cohort: Any, feature_name: str
 ) -> tuple[int, float]:
     """Return the number of regions with a feature, and the share missing there."""
-    class_feature_table = cohort.class_features
-    measured_row_mask = class_feature_table["mean"].notna()
-    feature_table = class_feature_table[
-        measured_row_mask & (class_feature_table["feature"] == feature_name)
+    class_mean_sd_table = cohort.class_features
+    measured_row_mask = class_mean_sd_table["mean"].notna()
+    feature_table = class_mean_sd_table[
+        measured_row_mask & (class_mean_sd_table["feature"] == feature_name)
     ]
     n_regions = feature_table["region"].nunique()
     n_people = cohort.class_counts()["participants"].sum()
@@ -407,10 +407,10 @@ def select_score_summary_table(evaluation: Evaluation, score_name: str) -> pd.Da
 
 def count_incomplete_folds(evaluation: Evaluation) -> int:
     """Return the number of test folds without a scan of some class."""
-    n_classes_by_fold = evaluation.predictions.groupby(["repeat", "fold"])[
+    class_count_series = evaluation.predictions.groupby(["repeat", "fold"])[
         "truth"
     ].nunique()
-    return int((n_classes_by_fold < len(evaluation.cohort.classes)).sum())
+    return int((class_count_series < len(evaluation.cohort.classes)).sum())
 
 
 def find_title_by_score(evaluation: Evaluation) -> dict[str, str]:
@@ -1358,9 +1358,9 @@ def class_difference_table(evaluation: Evaluation) -> pd.DataFrame:
         are as read, or, if covariates were regressed out, adjusted to their mean over
         scans by slopes (curves of quantities) within classes.
     """
-    class_feature_table = evaluation.cohort.class_features
+    class_mean_sd_table = evaluation.cohort.class_features
     return standardized_difference_table(
-        class_feature_table, evaluation.cohort.classes[0]
+        class_mean_sd_table, evaluation.cohort.classes[0]
     )
 
 
@@ -1416,8 +1416,8 @@ def contrast_nulls_text(cohort: CohortSummary) -> str:
 
 def class_mean_basis_text(evaluation: Evaluation) -> str:
     """Return a description of the values from which class means are computed."""
-    class_feature_table: Any = evaluation.cohort.class_features
-    if "mean_factor" in class_feature_table:
+    class_mean_sd_table: Any = evaluation.cohort.class_features
+    if "mean_factor" in class_mean_sd_table:
         adjusted_covariates_text = regressed_covariates_text(evaluation)
         return f"adjusted for {adjusted_covariates_text} by effects within classes"
     return "without any adjustment"

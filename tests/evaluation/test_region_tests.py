@@ -176,7 +176,7 @@ def test_effects_and_contrasts_are_those_of_loops(names):
             )
             for fast, slow in zip(statistics, slow_statistics, strict=True):
                 assert fast[row, region] == pytest.approx(slow)
-    effects, contrasts = statistics.effects, statistics.contrasts
+    effects, contrasts = statistics.effects, statistics.contrast_statistics
     table = compare_regions(cohort, regress_out=names, n_permutations=9, random_state=3)
     r = [
         slow_partial_correlation(x[:, p], y.astype(float), covariates, orders[0])
@@ -311,7 +311,7 @@ def test_of_classes_without_order_the_effect_is_that_of_an_f_test():
     z = make_region_test_values(cohort, Deconfounder())
     dummies = np.array([cohort.y == name for name in cohort.classes], float).T
     for region in range(N_ROIS):
-        x, contrast = z.value_matrix[:, region], z.contrasts[:, region]
+        x, contrast = z.value_matrix[:, region], z.neighbor_contrasts[:, region]
         F = stats.f_oneway(*(x[cohort.y == name] for name in cohort.classes))
         assert table["F"][region] == pytest.approx(F.statistic)
         # class means of unit values are the correlation, seen as a pattern
@@ -454,7 +454,7 @@ def test_intervals_of_effect_and_contrast_hold_the_truth(is_ordered):
         return region_tests._make_association_table(
             RegionTestValues(
                 value_matrix=x,
-                contrasts=contrasts,
+                neighbor_contrasts=contrasts,
                 unit_contrasts=contrasts,
                 class_codes=codes,
                 covariate_design=intercept,

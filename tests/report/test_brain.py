@@ -76,9 +76,9 @@ def test_every_region_is_seen_and_has_the_color_of_the_bar(name):
             np.testing.assert_allclose(shapes[region].get_facecolor(), expected)
         seen |= shapes.keys() - {"brain"}
     assert seen == set(atlas.names)
-    shade = make_view_picture(atlas, "subcortex").shade[..., 3]
+    shade = make_view_picture(atlas, "subcortex").shade_rgba[..., 3]
     assert shade.max() > 0.3
-    assert make_view_picture(atlas, "dorsal").shade is None
+    assert make_view_picture(atlas, "dorsal").shade_rgba is None
 
 
 def test_regions_of_unknown_place_are_named_as_not_drawn():
