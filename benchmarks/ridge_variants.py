@@ -99,7 +99,7 @@ class HalfCauchyPosterior(_ScalePosterior):
 
     def log_prior(self, log_ridge: float) -> tuple[float, float]:
         """Return minus the log of r / (1 + r^2), and its slope in log r."""
-        log_ratio = log_ridge - np.log(self.evidence.n_columns)
+        log_ratio = log_ridge - np.log(self.evidence_function.n_columns)
         return float(np.logaddexp(log_ratio, -log_ratio)), float(np.tanh(log_ratio))
 
     def compute_own_value_and_slope(self, x: np.ndarray) -> tuple[float, np.ndarray]:

@@ -615,8 +615,10 @@ def _list_scan_remarks(mask_by_remark: Mapping[str, np.ndarray]) -> list[str | N
     """Return the remarks that apply to each scan, or None where none does."""
     return [
         "; ".join(
-            remark
-            for remark, is_applicable in zip(mask_by_remark, remark_flags, strict=True)
+            remark_text
+            for remark_text, is_applicable in zip(
+                mask_by_remark, remark_flags, strict=True
+            )
             if is_applicable
         )
         or None

@@ -493,8 +493,8 @@ def _compute_connectome_gain_table(
     cohort: Cohort, deconfounder: Deconfounder, ridge_classifier: Any, random_state: int
 ) -> pd.DataFrame | None:
     """Return the gain of the connectome, or None if a class has too few people."""
-    n_people_by_class = cohort.table.groupby("label")["participant"].nunique()
-    if n_people_by_class.min() < MIN_PEOPLE_OF_CLASS:
+    people_count_series = cohort.table.groupby("label")["participant"].nunique()
+    if people_count_series.min() < MIN_PEOPLE_OF_CLASS:
         return None
     return connectome_gain(
         cohort, deconfounder, ridge_classifier, random_state=random_state
@@ -592,9 +592,9 @@ def merge_classes(
                 f"{option_name('merge_classes')} has {class_name!r} in two classes. "
                 f"Write {class_name!r} in one class only."
             )
-    n_scans_by_class = cohort.table["label"].value_counts().reindex(cohort.classes)
+    scan_count_series = cohort.table["label"].value_counts().reindex(cohort.classes)
     absent_class_findings = find_absent_class_faults(
-        cohort.label_name, all_originals, n_scans_by_class
+        cohort.label_name, all_originals, scan_count_series
     )
     if absent_class_findings:
         raise CohortError(
@@ -620,8 +620,8 @@ def merge_classes(
     selected_scan_mask = new_label_series.notna().to_numpy()
     findings = [Finding(f"classes merged: {merging_text}", kind=CLASSES)]
     if not selected_scan_mask.all():
-        n_left_out_by_class = cohort.table["label"][~selected_scan_mask].value_counts()
-        counts_text = named_counts_text(n_left_out_by_class.items())
+        left_out_series = cohort.table["label"][~selected_scan_mask].value_counts()
+        counts_text = named_counts_text(left_out_series.items())
         message = f"scans of other classes are left out: {counts_text}"
         findings.append(Finding(message, LEFT_OUT, kind=OTHER_CLASSES))
     selected_cohort = cohort.select(selected_scan_mask, fate=OTHER_CLASS)

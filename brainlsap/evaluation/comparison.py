@@ -194,9 +194,9 @@ def compare_models(
         for model_name in other_model_names
     ]
     comparison_table = pd.DataFrame(t_tests, columns=TTest._fields)
-    role_by_model = evaluation.fits.groupby("model")["role"].first()
+    model_role_series = evaluation.fits.groupby("model")["role"].first()
     comparison_table.insert(0, "model", other_model_names)
-    comparison_table.insert(1, "role", comparison_table["model"].map(role_by_model))
+    comparison_table.insert(1, "role", comparison_table["model"].map(model_role_series))
     comparison_table.insert(2, "reference", reference)
     lower_limit, upper_limit = get_score(score_name).lowest_and_highest(
         len(cohort.classes)
@@ -669,10 +669,8 @@ def chance_p(
     float
         p, one-sided; NaN for a model without predictions.
     """
-    p_value_by_model = chance_p_values(
-        evaluation, [model], n_permutations, random_state
-    )
-    return float(p_value_by_model[model])
+    p_value_series = chance_p_values(evaluation, [model], n_permutations, random_state)
+    return float(p_value_series[model])
 
 
 def chance_p_values(
@@ -685,7 +683,7 @@ def chance_p_values(
 
     Models with predictions of the same scans share the permutations.
     """
-    p_value_by_model = pd.Series(np.nan, index=list(models))
+    p_value_series = pd.Series(np.nan, index=list(models))
     model_names_by_truth_key: dict[tuple[bytes, bytes], list[str]] = {}
     predictions_by_model = {}
     for model_name in models:
@@ -698,13 +696,13 @@ def chance_p_values(
         truth_key = person_codes.tobytes(), coded_predictions.actual_codes.tobytes()
         model_names_by_truth_key.setdefault(truth_key, []).append(model_name)
     for (person_code_bytes, _), model_names in model_names_by_truth_key.items():
-        p_value_by_model[model_names] = _compute_permutation_p_values(
+        p_value_series[model_names] = _compute_permutation_p_values(
             [predictions_by_model[model_name] for model_name in model_names],
             np.frombuffer(person_code_bytes, dtype=np.intp),
             n_permutations,
             np.random.default_rng(random_state),
         )
-    return p_value_by_model
+    return p_value_series
 
 
 def _compute_permutation_p_values(

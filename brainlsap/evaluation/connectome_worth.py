@@ -515,9 +515,9 @@ def _list_receiver_indices(donor_indices: np.ndarray) -> list[np.ndarray]:
     receiver_index_arrays = []
     for receiver_rank in range(receiver_rank_series.max() + 1):
         receiver_indices = np.flatnonzero(receiver_rank_series == receiver_rank)
-        receiver_by_donor = np.full(n_scans, -1)
-        receiver_by_donor[donor_indices[receiver_indices]] = receiver_indices
-        receiver_index_arrays.append(receiver_by_donor)
+        donor_receiver_indices = np.full(n_scans, -1)
+        donor_receiver_indices[donor_indices[receiver_indices]] = receiver_indices
+        receiver_index_arrays.append(donor_receiver_indices)
     return receiver_index_arrays
 
 

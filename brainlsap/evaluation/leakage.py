@@ -495,9 +495,13 @@ def _iter_visit_id_findings(cohort: Cohort) -> Iterator[AuditFinding]:
         for column_name, covariate_kind in _make_kind_by_column(cohort).items()
         if covariate_kind == "sex"
     ]
-    sexes = people_table[sex_column_names[0]].tolist() if sex_column_names else []
+    person_sexes = (
+        people_table[sex_column_names[0]].tolist() if sex_column_names else []
+    )
     visit_like_indices, n_people = find_session_ids_and_n_people(
-        people_table["participant"].tolist(), people_table["label"].tolist(), sexes
+        people_table["participant"].tolist(),
+        people_table["label"].tolist(),
+        person_sexes,
     )
     if len(visit_like_indices):
         yield _make_finding(

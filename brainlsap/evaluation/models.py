@@ -1044,9 +1044,11 @@ def _make_linear_factory(
 
 
 def _make_forest(seed: int, _: ModelSettings) -> Pipeline:
-    forest = RandomForestClassifier(300, class_weight="balanced", random_state=seed)
+    forest_classifier = RandomForestClassifier(
+        300, class_weight="balanced", random_state=seed
+    )
     return make_pipeline(
-        FunctionTransformer(read_features), make_standardizer(), forest
+        FunctionTransformer(read_features), make_standardizer(), forest_classifier
     )
 
 

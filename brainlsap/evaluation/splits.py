@@ -575,8 +575,8 @@ def _iter_id_splits(scan_ids: Sequence[str]) -> Iterator[_IdSplit]:
     """Yield the split at each position where two or more groups of ids agree."""
     pairs_by_stem_by_position: dict[_Position, dict[str, list[tuple[int, str]]]] = {}
     for id_index, scan_id in enumerate(scan_ids):
-        for position, person_stem, visit_part in _iter_id_parts(scan_id):
-            pairs_by_stem = pairs_by_stem_by_position.setdefault(position, {})
+        for part_position, person_stem, visit_part in _iter_id_parts(scan_id):
+            pairs_by_stem = pairs_by_stem_by_position.setdefault(part_position, {})
             pairs_by_stem.setdefault(person_stem, []).append((id_index, visit_part))
     for pairs_by_stem in pairs_by_stem_by_position.values():
         pairs_by_group_stem = {

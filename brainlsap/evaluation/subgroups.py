@@ -89,7 +89,7 @@ def make_case_mix(cohort: Cohort) -> CaseMix:
     """
     cohort_table = cohort.table
     first_scan_mask = ~cohort_table["participant"].duplicated()
-    n_people_by_class = cohort_table.groupby("label")["participant"].nunique()
+    people_count_series = cohort_table.groupby("label")["participant"].nunique()
     counts_by_kind: dict[str, dict[str, int]] = {}
     statistics_by_quantity: dict[str, dict[str, float]] = {}
     for column_name in cohort_table.columns.drop(list(KEY_COLUMNS)):
@@ -121,7 +121,7 @@ def make_case_mix(cohort: Cohort) -> CaseMix:
         "n_people": int(first_scan_mask.sum()),
         "n_scans": cohort.n_scans,
         "classes": {
-            class_name: int(n_people_by_class.get(class_name, 0))
+            class_name: int(people_count_series.get(class_name, 0))
             for class_name in cohort.classes
         },
         "numbers": statistics_by_quantity,
@@ -394,16 +394,16 @@ class _GroupCounts(NamedTuple):
         n_classes = self.correct_counts.shape[1]
         class_prediction_counts = self.prediction_counts.sum(axis=0)
         class_correct_counts = self.correct_counts.sum(axis=0)
-        n_people_by_class = (self.prediction_counts > 0).sum(axis=0)
+        class_people_counts = (self.prediction_counts > 0).sum(axis=0)
         # An added person has the mean number of scans.
-        class_mean_scans = class_prediction_counts / n_people_by_class
+        class_mean_scans = class_prediction_counts / class_people_counts
         added_scan_counts = n_pseudo_people_per_side * class_mean_scans
         padded_prediction_counts = class_prediction_counts + 2 * added_scan_counts
         padded_recalls = (
             class_correct_counts + added_scan_counts
         ) / padded_prediction_counts
         # Few people vary too little around their own mean.
-        inflation_factors = np.sqrt(n_people_by_class / (n_people_by_class - 1))
+        inflation_factors = np.sqrt(class_people_counts / (class_people_counts - 1))
         residuals = self.correct_counts - padded_recalls * self.prediction_counts
         residuals = residuals * inflation_factors / padded_prediction_counts
         variance = ((residuals.sum(axis=1) / n_classes) ** 2).sum()
@@ -738,10 +738,10 @@ def _make_column_counts(
     class_mask_by_group: dict[str, np.ndarray] = {}
     note_by_group: dict[str, str] = {}
     for group_name, n_people in n_people_by_group.items():
-        n_people_by_class = (
+        people_count_series = (
             prediction_count_table[row_group_series == group_name] > 0
         ).sum()
-        scored_class_mask = n_people_by_class.to_numpy() >= MIN_SCORED_OF_CLASS
+        scored_class_mask = people_count_series.to_numpy() >= MIN_SCORED_OF_CLASS
         if n_people < MIN_PEOPLE_OF_GROUP:
             note_by_group[group_name] = TOO_FEW_PEOPLE
         elif scored_class_mask.sum() < 2:

@@ -449,11 +449,11 @@ class _ScalePosterior:
     units of `scale_spread`). Additive constants of the priors are left out.
     """
 
-    def __init__(self, evidence: LogEvidence, max_scale: float) -> None:
-        self.evidence = evidence
-        self.n_rois = evidence.n_rois
+    def __init__(self, evidence_function: LogEvidence, max_scale: float) -> None:
+        self.evidence_function = evidence_function
+        self.n_rois = evidence_function.n_rois
         self.log_scale_limits = np.log(MIN_SCALE), np.log(max_scale)
-        log_n_people = np.log(evidence.n_people)
+        log_n_people = np.log(evidence_function.n_people)
         # Z'UZ has the diagonal n_people: within these limits its columns are fitted
         # fully at one end and not at all at the other.
         self.log_ridge_limits = log_n_people - 10, log_n_people + 15
@@ -465,10 +465,10 @@ class _ScalePosterior:
     def compute_own_value_and_slope(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the value of the model without a network, and its slope."""
         zero_scales = np.zeros(self.n_rois)
-        negative_log_evidence, _, ridge_slope = self.evidence(
+        negative_log_evidence, _, ridge_slope = self.evidence_function(
             zero_scales, float(np.exp(x[0]))
         )
-        log_ridge_shortfall = self.evidence.log_ridge_shortfall_of(x[0])
+        log_ridge_shortfall = self.evidence_function.log_ridge_shortfall_of(x[0])
         return negative_log_evidence + float(
             log_ridge_shortfall**2
         ) / 2, ridge_slope * np.exp(x) - log_ridge_shortfall
@@ -477,7 +477,7 @@ class _ScalePosterior:
         """Return the value and its gradient in x."""
         log_scales = self.log_scales(x, scale_spread)
         scales = np.exp(log_scales)
-        negative_log_posterior, scale_gradient, ridge_gradient = self.evidence(
+        negative_log_posterior, scale_gradient, ridge_gradient = self.evidence_function(
             scales, np.exp(x[0])
         )
         lowest_log_scale, highest_log_scale = self.log_scale_limits
@@ -486,7 +486,7 @@ class _ScalePosterior:
             * scales
             * ((lowest_log_scale < log_scales) & (log_scales < highest_log_scale))
         )
-        log_ridge_shortfall = self.evidence.log_ridge_shortfall_of(x[0])
+        log_ridge_shortfall = self.evidence_function.log_ridge_shortfall_of(x[0])
         negative_log_posterior += (
             (x[1] / COMMON_SD) ** 2 + (x[2:] ** 2).sum() + log_ridge_shortfall**2
         ) / 2
@@ -537,7 +537,7 @@ class _ScalePosterior:
         integral cancel.
         """
         scales = np.exp(self.log_scales(x, scale_spread))
-        F = self.evidence.information(scales, float(np.exp(x[0])))
+        F = self.evidence_function.information(scales, float(np.exp(x[0])))
         # derivatives of log scales in the common scale and the deviations
         J = np.column_stack([np.ones(self.n_rois), scale_spread * np.eye(self.n_rois)])
         J = J if scale_spread else J[:, :1]
@@ -559,24 +559,24 @@ class _ScalePosterior:
 
 
 def fit_scales_by_nested_model(
-    evidence: LogEvidence, richest_model_name: str, max_scale: float
+    evidence_function: LogEvidence, richest_model_name: str, max_scale: float
 ) -> dict[str, ScaleFit]:
     """Fit all nested models up to the richest, each from the one before.
 
     Parameters
     ----------
-    evidence : LogEvidence
+    evidence_function : LogEvidence
     richest_model_name : str
         One of :data:`NESTED_MODELS`.
     max_scale : float
         Largest scale.
     """
-    scale_posterior = _ScalePosterior(evidence, max_scale)
-    n_rois = evidence.n_rois
+    scale_posterior = _ScalePosterior(evidence_function, max_scale)
+    n_rois = evidence_function.n_rois
     zero_deviations = np.zeros(n_rois)
     minimization_result = minimize(
         scale_posterior.compute_own_value_and_slope,
-        [np.log(evidence.n_people)],
+        [np.log(evidence_function.n_people)],
         jac=True,
         bounds=[scale_posterior.log_ridge_limits],
     )
@@ -630,7 +630,7 @@ def fit_scales_by_nested_model(
 
 
 def refit_scales(
-    evidence: LogEvidence,
+    evidence_function: LogEvidence,
     *,
     spread: float,
     initial_ridge: float,
@@ -641,7 +641,7 @@ def refit_scales(
 
     Parameters
     ----------
-    evidence : LogEvidence
+    evidence_function : LogEvidence
     spread : float
         Standard deviation of log scales around the common one; 0 for one scale.
     initial_ridge, initial_scale : float
@@ -649,8 +649,8 @@ def refit_scales(
     max_scale : float
         Largest scale.
     """
-    scale_posterior = _ScalePosterior(evidence, max_scale)
-    x = np.zeros(2 + evidence.n_rois)
+    scale_posterior = _ScalePosterior(evidence_function, max_scale)
+    x = np.zeros(2 + evidence_function.n_rois)
     x[:2] = np.log([initial_ridge, initial_scale])
     n_free_parameters = len(x) if spread else 2
     # Ranks of scales change no more at smaller tolerances than between draws of people.

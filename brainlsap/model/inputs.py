@@ -67,7 +67,7 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         y: np.ndarray,
         n_scans: int,
         classes: Sequence | None,
-        head: str = "softmax",
+        head_name: str = "softmax",
     ) -> np.ndarray:
         """Learn the classes in their order; return the code of every scan.
 
@@ -75,7 +75,9 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         `classes_` is sorted, because scores of scikit-learn expect the columns of
         probabilities in this order.
         """
-        self.stages_, class_codes = order_classes_and_codes(y, n_scans, classes, head)
+        self.stages_, class_codes = order_classes_and_codes(
+            y, n_scans, classes, head_name
+        )
         self.classes_ = np.sort(self.stages_)
         return class_codes
 
@@ -166,7 +168,10 @@ def check_and_unpack_scans(
 
 
 def order_classes_and_codes(
-    y: np.ndarray, n_scans: int, classes: Sequence | None = None, head: str = "softmax"
+    y: np.ndarray,
+    n_scans: int,
+    classes: Sequence | None = None,
+    head_name: str = "softmax",
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes that occur, in order, and the code of every scan.
 
@@ -177,7 +182,7 @@ def order_classes_and_codes(
     n_scans : int
     classes : sequence or None
         All classes in order of stage; None sorts them, as scikit-learn does.
-    head : {"ordinal", "softmax"}
+    head_name : {"ordinal", "softmax"}
         With "ordinal", more than two classes must be given an order, or be numbers.
     """
     y = np.asarray(fill_masked_values(y))
@@ -200,7 +205,7 @@ def order_classes_and_codes(
         )
     if classes is None:
         if (
-            head == "ordinal"
+            head_name == "ordinal"
             and len(present_classes) > 2
             and present_classes.dtype.kind not in "biuf"
         ):

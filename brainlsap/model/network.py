@@ -298,10 +298,10 @@ class NetworkKind(NamedTuple):
     @property
     def unused_settings(self) -> set[str]:
         """Settings of :class:`NetworkClassifier` that change nothing here."""
-        setting_names = set() if self.uses_scale else {"scale"}
+        unused_name_set = set() if self.uses_scale else {"scale"}
         if self.make_layer is None:
-            setting_names |= {"threshold", "weights", "connectome"}
-        return setting_names
+            unused_name_set |= {"threshold", "weights", "connectome"}
+        return unused_name_set
 
 
 NETWORKS: dict[str, NetworkKind] = {

@@ -167,7 +167,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         scan_targets = class_targets(class_codes, is_ordered)
         person_codes = np.unique(participant_ids, return_inverse=True)[1]
         scan_weights = _compute_scan_weights(class_codes, person_codes)
-        evidence = LogEvidence(
+        evidence_function = LogEvidence(
             term_scan_column_array, scan_targets, scan_weights, self.n_features_, B
         )
         richest_model_index = max(
@@ -175,7 +175,7 @@ class LSAPRidgeClassifier(PackedClassifier):
             for classifier in classifiers
         )
         scale_fit_by_model = fit_scales_by_nested_model(
-            evidence, NESTED_MODELS[richest_model_index], self.max_scale
+            evidence_function, NESTED_MODELS[richest_model_index], self.max_scale
         )
         value_by_attribute, has_drawn_scales = vars(self).copy(), False
         for classifier in classifiers:
@@ -197,7 +197,7 @@ class LSAPRidgeClassifier(PackedClassifier):
             ):
                 rng = np.random.default_rng(self.random_state or 0)
                 scale_fit_by_model["regions"] = sample_scales(
-                    evidence,
+                    evidence_function,
                     scale_fit_by_model["regions"],
                     self.n_draws,
                     self.max_scale,
@@ -217,7 +217,9 @@ class LSAPRidgeClassifier(PackedClassifier):
                 "class_prior": self._share_by_class(),
             }
             left_out_scores, classifier.coefficients_, classifier.intercept_ = (
-                _fit_left_out_scores_and_coefs(evidence, scale_fit, person_codes)
+                _fit_left_out_scores_and_coefs(
+                    evidence_function, scale_fit, person_codes
+                )
             )
             classifier.left_out_scores_ = left_out_scores
             classifier.means_, classifier.precision_ = _fit_class_means_and_precision(
@@ -306,7 +308,7 @@ class LSAPRidgeClassifier(PackedClassifier):
             y[selected_scan_mask], n_selected_scans, self.classes
         )[1]
         person_codes = np.unique(groups[selected_scan_mask], return_inverse=True)[1]
-        evidence = LogEvidence(
+        evidence_function = LogEvidence(
             self._compute_packed_scan_terms(X)[:, selected_scan_mask],
             class_targets(class_codes, self.classes is not None),
             _compute_scan_weights(class_codes, person_codes),
@@ -314,7 +316,7 @@ class LSAPRidgeClassifier(PackedClassifier):
             term_basis(self.max_scale),
         )
         return refit_scales(
-            evidence,
+            evidence_function,
             spread=self.fit_report_["spread"],
             initial_ridge=self.fit_report_["ridge"],
             initial_scale=self.fit_report_["common_scale"],
@@ -416,21 +418,25 @@ def _choose_model_name(log_evidence_by_model: dict[str, float]) -> str:
 
 
 def _fit_left_out_scores_and_coefs(
-    evidence: LogEvidence, scale_fit: ScaleFit, person_codes: np.ndarray
+    evidence_function: LogEvidence, scale_fit: ScaleFit, person_codes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return left-out scores of every scan, coefficients of terms, and intercept.
 
     Those of a person g are t_g - (I - H_gg)^-1 (t - H t)_g with the hat matrix H of the
     fit, which includes the intercept. Rows are multiplied by root weights.
     """
-    Z, _, inverse_sd = evidence.standardized_columns_and_slopes(scale_fit.scales)
+    Z, _, inverse_sd = evidence_function.standardized_columns_and_slopes(
+        scale_fit.scales
+    )
     M_inverse = np.linalg.inv(Z.T @ Z + scale_fit.ridge * np.eye(Z.shape[1]))
     smoother = Z @ M_inverse
-    w = smoother.T @ evidence.t
-    root_weights = np.sqrt(evidence.weights)[:, None]
-    residuals = evidence.t - Z @ w
+    w = smoother.T @ evidence_function.t
+    root_weights = np.sqrt(evidence_function.weights)[:, None]
+    residuals = evidence_function.t - Z @ w
     # Of a person with one scan, the block of the hat matrix is its diagonal entry.
-    leverages = (smoother * Z).sum(axis=1) + evidence.weights / evidence.n_people
+    leverages = (smoother * Z).sum(
+        axis=1
+    ) + evidence_function.weights / evidence_function.n_people
     left_out_residuals = residuals / (1 - leverages[:, None])
     single_scan_mask = np.bincount(person_codes)[person_codes] == 1
     multi_scan_indices = np.flatnonzero(~single_scan_mask)
@@ -442,7 +448,7 @@ def _fit_left_out_scores_and_coefs(
         intercept_hat = (
             root_weights[person_scan_indices]
             @ root_weights[person_scan_indices].T
-            / evidence.n_people
+            / evidence_function.n_people
         )
         hat_block = (
             smoother[person_scan_indices] @ Z[person_scan_indices].T + intercept_hat
@@ -451,12 +457,14 @@ def _fit_left_out_scores_and_coefs(
             np.eye(len(person_scan_indices)) - hat_block, residuals[person_scan_indices]
         )
     left_out_scores = (
-        evidence.t - left_out_residuals
-    ) / root_weights + evidence.target_means
-    g, _ = evidence.column_coefs_and_slopes(scale_fit.scales)
+        evidence_function.t - left_out_residuals
+    ) / root_weights + evidence_function.target_means
+    g, _ = evidence_function.column_coefs_and_slopes(scale_fit.scales)
     coefficients = (g * inverse_sd)[:, :, None] * w
-    column_means = np.tensordot(evidence.term_means, coefficients, ((0, 1), (0, 1)))
-    return left_out_scores, coefficients, evidence.target_means - column_means
+    column_means = np.tensordot(
+        evidence_function.term_means, coefficients, ((0, 1), (0, 1))
+    )
+    return left_out_scores, coefficients, evidence_function.target_means - column_means
 
 
 def _fit_class_means_and_precision(

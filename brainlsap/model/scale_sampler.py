@@ -48,7 +48,7 @@ _LOG_STRETCH_SD = 0.5
 
 
 def sample_scales(
-    evidence: LogEvidence,
+    evidence_function: LogEvidence,
     initial_fit: ScaleFit,
     n_draws: int,
     max_scale: float,
@@ -61,7 +61,7 @@ def sample_scales(
     `log_common` is the mean log scale over regions; `log_evidence` stays that of the
     initial fit. A sixth as many sweeps come first as burn-in.
     """
-    scale_sampler = ScaleSampler(evidence, initial_fit, max_scale, rng)
+    scale_sampler = ScaleSampler(evidence_function, initial_fit, max_scale, rng)
     density_draws, log_ridge_draws, spread_draws = [], [], []
     for _ in range(n_draws // _DRAWS_PER_BURN_IN_SWEEP + n_draws):
         density_draws.append(scale_sampler.draw_sweep_densities())
@@ -95,7 +95,7 @@ class ScaleSampler:
 
     Parameters
     ----------
-    evidence : LogEvidence
+    evidence_function : LogEvidence
     initial_fit : ScaleFit
         Fit at which sampling starts.
     max_scale : float
@@ -121,12 +121,12 @@ class ScaleSampler:
 
     def __init__(
         self,
-        evidence: LogEvidence,
+        evidence_function: LogEvidence,
         initial_fit: ScaleFit,
         max_scale: float,
         rng: np.random.Generator,
     ) -> None:
-        self.evidence, self.rng = evidence, rng
+        self.evidence_function, self.rng = evidence_function, rng
         self.log_common, self.spread = initial_fit.log_common, initial_fit.spread
         self.log_ridge = float(np.log(initial_fit.ridge))
         self.log_scale_grid = np.linspace(np.log(MIN_SCALE), np.log(max_scale), _N_GRID)
@@ -134,15 +134,18 @@ class ScaleSampler:
         # A log scale beyond the limits counts as the limit, as in `_ScalePosterior`.
         self.cell_edges = np.concatenate([[-np.inf], inner_edges, [np.inf]])
         self.spread_grid = np.geomspace(0.03, 3.0, 60)
-        self.log_ridge_grid = np.log(evidence.n_people / 10) + np.linspace(-4, 10, 80)
-        self._half_dof = 0.5 * evidence.n_contrasts * evidence.dof
-        n_features = evidence.n_features
+        self.log_ridge_grid = np.log(evidence_function.n_people / 10) + np.linspace(
+            -4, 10, 80
+        )
+        self._half_dof = 0.5 * evidence_function.n_contrasts * evidence_function.dof
+        n_features = evidence_function.n_features
         self._identity_matrix = np.eye(n_features)
         self.region_slices = [
-            slice(p * n_features, (p + 1) * n_features) for p in range(evidence.n_rois)
+            slice(p * n_features, (p + 1) * n_features)
+            for p in range(evidence_function.n_rois)
         ]
         term_coefs_on_grid, _ = term_coefs_and_slopes(
-            np.exp(self.log_scale_grid), evidence.B
+            np.exp(self.log_scale_grid), evidence_function.B
         )
         # of every region: coefficients (n_grid, n_terms, n_features), the same as rows
         # of all its columns' terms (n_grid, n_features, n_features * n_terms), and its
@@ -151,11 +154,13 @@ class ScaleSampler:
         # of every region, where the matrix of the scans is used: its terms, contiguous
         self._region_terms = []
         for region_slice in self.region_slices:
-            if evidence.gram is None:
-                region_terms = np.ascontiguousarray(evidence.X[:, :, region_slice])
+            if evidence_function.gram is None:
+                region_terms = np.ascontiguousarray(
+                    evidence_function.X[:, :, region_slice]
+                )
                 self._region_terms.append(region_terms)
             region_coefs, diagonal_block = _compute_grid_coefs_and_products(
-                evidence, region_slice, term_coefs_on_grid
+                evidence_function, region_slice, term_coefs_on_grid
             )
             region_coefs_on_grid = np.einsum(
                 "arf,fg->afgr", region_coefs, np.eye(n_features)
@@ -186,7 +191,7 @@ class ScaleSampler:
         self, grid_indices: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the coefficients of all columns, Z'Z and Z't at these scales."""
-        evidence_moments = self.evidence.moments(
+        evidence_moments = self.evidence_function.moments(
             np.exp(self.log_scale_grid[grid_indices])
         )
         column_coefs = [
@@ -201,12 +206,12 @@ class ScaleSampler:
 
     def draw_sweep_densities(self) -> np.ndarray:
         """Draw everything once; return the conditional densities (n_rois, n_grid)."""
-        n_rois = self.evidence.n_rois
+        n_rois = self.evidence_function.n_rois
         self.draw_ridge()
         conditional_densities = np.empty((n_rois, _N_GRID))
         Z = None
-        if self.evidence.gram is None:
-            Z = np.einsum("rnd,rd->nd", self.evidence.X, self.g)
+        if self.evidence_function.gram is None:
+            Z = np.einsum("rnd,rd->nd", self.evidence_function.X, self.g)
         for p in self.rng.permutation(n_rois):
             conditional_densities[p] = self.update_region_scale(p, Z)
         log_scales = self.draw_log_scales_within_cells()
@@ -218,15 +223,15 @@ class ScaleSampler:
 
     def draw_ridge(self) -> None:
         """Draw the ridge on its grid given all scales; compute the inverse of M."""
-        n_contrasts = self.evidence.n_contrasts
+        n_contrasts = self.evidence_function.n_contrasts
         eigenvalues, eigenvectors = np.linalg.eigh(self.ZtZ)
         shifted_eigenvalues = (
             np.maximum(eigenvalues, 0.0) + np.exp(self.log_ridge_grid)[:, None]
         )
         projected_energy = ((eigenvectors.T @ self.Ztt) ** 2).sum(axis=1)
-        rss_values = self.evidence.ttt - (projected_energy / shifted_eigenvalues).sum(
-            axis=1
-        )
+        rss_values = self.evidence_function.ttt - (
+            projected_energy / shifted_eigenvalues
+        ).sum(axis=1)
         log_dets = (
             np.log(shifted_eigenvalues).sum(axis=1)
             - len(self.ZtZ) * self.log_ridge_grid
@@ -234,7 +239,9 @@ class ScaleSampler:
         log_likelihood = (
             -self._half_dof * np.log(rss_values) - 0.5 * n_contrasts * log_dets
         )
-        log_ridge_shortfalls = self.evidence.log_ridge_shortfall_of(self.log_ridge_grid)
+        log_ridge_shortfalls = self.evidence_function.log_ridge_shortfall_of(
+            self.log_ridge_grid
+        )
         grid_position, _ = draw_index_and_probabilities(
             log_likelihood - log_ridge_shortfalls**2 / 2, self.rng
         )
@@ -257,21 +264,21 @@ class ScaleSampler:
 
         Z is updated in place where the evidence uses the matrix of the scans.
         """
-        evidence = self.evidence
+        evidence_function = self.evidence_function
         region_slice = self.region_slices[p]
-        k = evidence.n_targets
+        k = evidence_function.n_targets
         region_coefs = self._region_coefs[p]
         region_coefs_on_grid = self._coefs_on_grid[p]
         n_terms = region_coefs_on_grid.shape[2]  # of all columns of the region
         self._remove_from_inverse(region_slice)
         # products of the region's terms, and of the targets, with all other columns
-        stacked_rows = np.empty((n_terms + k, evidence.n_columns))
-        if evidence.gram is None:
+        stacked_rows = np.empty((n_terms + k, evidence_function.n_columns))
+        if evidence_function.gram is None:
             X = self._region_terms[p]
             stacked_rows[:-k] = X.transpose(2, 0, 1).reshape(n_terms, -1) @ Z
         else:
             term_products = np.einsum(
-                "frem,em->frm", evidence.gram[region_slice], self.g
+                "frem,em->frm", evidence_function.gram[region_slice], self.g
             )
             stacked_rows[:-k] = term_products.reshape(n_terms, -1)
         stacked_rows[-k:] = self.Ztt.T
@@ -294,14 +301,18 @@ class ScaleSampler:
             schur_complement /= 2
         schur_inverse, log_det = _invert_with_log_dets(schur_complement)
         # products of the region's terms with the targets, less what others explain
-        Xtt = evidence.Xtt[:, region_slice].transpose(1, 0, 2).reshape(n_terms, k)
+        Xtt = (
+            evidence_function.Xtt[:, region_slice]
+            .transpose(1, 0, 2)
+            .reshape(n_terms, k)
+        )
         projected_rhs = region_coefs_on_grid @ (Xtt - row_products[:-k, -k:])
         rss_reduction = (projected_rhs * (schur_inverse @ projected_rhs)).sum(
             axis=(1, 2)
         )
-        rss = evidence.ttt - row_products[-k:, -k:].trace() - rss_reduction
+        rss = evidence_function.ttt - row_products[-k:, -k:].trace() - rss_reduction
         log_density = self._log_prior - self._half_dof * np.log(rss)
-        log_density -= 0.5 * evidence.n_contrasts * log_det
+        log_density -= 0.5 * evidence_function.n_contrasts * log_det
         a, scale_density = draw_index_and_probabilities(log_density, self.rng)
         # move to the drawn scale
         self.grid_indices[p], self.g[:, region_slice] = a, region_coefs[a]
@@ -416,21 +427,23 @@ class ScaleSampler:
     def log_likelihood(self, ZtZ: Any, Ztt: np.ndarray) -> float:
         """Return the log evidence at the present ridge, up to a constant."""
         cholesky_factor = cho_factor(ZtZ + self.ridge * np.eye(len(ZtZ)), lower=True)
-        rss = self.evidence.ttt - float((Ztt * cho_solve(cholesky_factor, Ztt)).sum())
+        rss = self.evidence_function.ttt - float(
+            (Ztt * cho_solve(cholesky_factor, Ztt)).sum()
+        )
         half_log_det = np.log(np.diag(cholesky_factor[0])).sum()
-        n_contrasts = self.evidence.n_contrasts
+        n_contrasts = self.evidence_function.n_contrasts
         return -self._half_dof * np.log(rss) - n_contrasts * half_log_det
 
 
 def _compute_grid_coefs_and_products(
-    evidence: LogEvidence, region_slice: slice, term_coefs_on_grid: np.ndarray
+    evidence_function: LogEvidence, region_slice: slice, term_coefs_on_grid: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a region's coefficients and block of Z'Z at every scale of the grid."""
-    if evidence.gram is None:
-        X = evidence.X[:, :, region_slice]
+    if evidence_function.gram is None:
+        X = evidence_function.X[:, :, region_slice]
         term_gram = np.einsum("rnf,enm->frem", X, X)
     else:
-        term_gram = evidence.gram[region_slice, :, :, region_slice]
+        term_gram = evidence_function.gram[region_slice, :, :, region_slice]
     ZtZ = np.einsum(
         "ar,frem,ae->afm",
         term_coefs_on_grid,
@@ -438,7 +451,9 @@ def _compute_grid_coefs_and_products(
         term_coefs_on_grid,
         optimize=True,
     )
-    inverse_sd = compute_inverse_sds(np.einsum("aff->af", ZtZ) / evidence.n_people)
+    inverse_sd = compute_inverse_sds(
+        np.einsum("aff->af", ZtZ) / evidence_function.n_people
+    )
     standardized_coefs = term_coefs_on_grid[:, :, None] * inverse_sd[:, None, :]
     return standardized_coefs, ZtZ * inverse_sd[:, :, None] * inverse_sd[:, None, :]
 

@@ -319,8 +319,8 @@ def _hash_model(model_json_text: str, array_by_name: dict[str, np.ndarray]) -> s
     """Return the checksum of a stored model."""
     sha256 = hashlib.sha256(model_json_text.encode())
     for array_name in sorted(array_by_name):
-        array = array_by_name[array_name]
-        array_header_text = f"{array_name} {array.dtype.str} {array.shape}"
+        named_array = array_by_name[array_name]
+        array_header_text = f"{array_name} {named_array.dtype.str} {named_array.shape}"
         sha256.update(array_header_text.encode())
-        sha256.update(np.ascontiguousarray(array).tobytes())
+        sha256.update(np.ascontiguousarray(named_array).tobytes())
     return sha256.hexdigest()

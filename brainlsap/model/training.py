@@ -526,7 +526,9 @@ def _train_single_run(
     network_settings: Settings,
 ) -> TrainingRun:
     """Train once and check the result."""
-    train_epoch = make_epoch_function(network, train_batch_and_codes, network_settings)
+    run_training_epoch = make_epoch_function(
+        network, train_batch_and_codes, network_settings
+    )
     loss_function = _make_loss_function(
         network, train_batch_and_codes[1], network_settings
     )
@@ -542,7 +544,7 @@ def _train_single_run(
     )
     best_loss, best_epoch, validation_loss = float("inf"), -1, float("nan")
     for epoch in range(network_settings.n_epochs):
-        loss = train_epoch()
+        loss = run_training_epoch()
         if not np.isfinite(loss):
             break
         if epoch % _VALIDATE_EVERY == 0 and epoch < network_settings.n_epochs - 1:
@@ -708,12 +710,12 @@ def train_validated_runs(
         ends without it.
     """
     n_rois, n_channels = batch.signal.shape[-2:]
-    network_dimensions = n_rois, n_channels, int(class_codes.max()) + 1
+    network_size_triple = n_rois, n_channels, int(class_codes.max()) + 1
 
     def make_network() -> GraphNetwork:
         network_arguments = torch.from_numpy(measured_region_mask), initial_scales
         network = GraphNetwork(
-            *network_dimensions, network_settings, *network_arguments
+            *network_size_triple, network_settings, *network_arguments
         )
         if batch.offset is not None:  # start from the offset alone
             for output_parameter in network.output.parameters():

@@ -121,7 +121,7 @@ def plot_regions(
     mark: str | Sequence[str] = (),
     outline_label: str = "",
     mark_label: str = "",
-    highlighted_names: Sequence[str] | None = None,
+    highlighted_maps: Sequence[str] | None = None,
     width: float = PAGE_WIDTH,
     figure: Figure | SubFigure | None = None,
 ) -> Figure | SubFigure:
@@ -181,7 +181,7 @@ def plot_regions(
     outline_label, mark_label : str
         Meanings of outlines and dots, written in a key below the figure. The key
         contains only marks that a region has.
-    highlighted_names : sequence of str, optional
+    highlighted_maps : sequence of str, optional
         Titles of the maps that have outlines and dots; by default all maps.
     width : float
         Width of a new figure in mm, from 60 to 400: for example 85 (one column of a
@@ -220,14 +220,14 @@ def plot_regions(
         map_table, shared_scale, cmap, vmin, vmax, colorbar_label or ""
     )
     label_by_region = _match_label_by_region_index(outline, atlas)
-    marked_indices = sorted(_match_label_by_region_index(mark, atlas))
-    if highlighted_names is None:
-        highlighted_names = list(map_table.columns)
+    marked_region_indices = sorted(_match_label_by_region_index(mark, atlas))
+    if highlighted_maps is None:
+        highlighted_maps = list(map_table.columns)
     legend_label_by_kind = {
         legend_kind: wrap_text(entry_label, max_width_mm - SWATCH_WIDTH - 4)
         for legend_kind, entry_label, legend_indices in (
             ("outline", outline_label, label_by_region),
-            ("mark", mark_label, marked_indices),
+            ("mark", mark_label, marked_region_indices),
         )
         if entry_label and legend_indices
     }
@@ -280,8 +280,8 @@ def plot_regions(
                 scalar_mappables,
                 picture_by_view,
                 label_by_region,
-                marked_indices,
-                highlighted_names,
+                marked_region_indices,
+                highlighted_maps,
             )
             _draw_region_legend(
                 figure,
@@ -302,9 +302,9 @@ def plot_regions(
                 bar_labels,
                 max_width_mm,
                 figure,
-                outlined_indices=sorted(label_by_region),
-                marked_indices=marked_indices,
-                highlighted_map_names=highlighted_names,
+                outlined_region_indices=sorted(label_by_region),
+                marked_region_indices=marked_region_indices,
+                highlighted_map_names=highlighted_maps,
                 legend_label_by_kind=legend_label_by_kind,
             )
             coverage_note = (
@@ -319,7 +319,7 @@ def plot_regions(
         visible_index_set,
         valued_region_mask,
         located_region_mask,
-        [*label_by_region, *marked_indices],
+        [*label_by_region, *marked_region_indices],
         has_views=bool(picture_by_view),
     )
     return drawing_figure
@@ -407,7 +407,7 @@ def _undrawn_regions_note(
     visible_index_set: set[int],
     valued_region_mask: np.ndarray,
     located_region_mask: np.ndarray,
-    highlighted_indices: Collection[int],
+    highlighted_region_indices: Collection[int],
     *,
     has_views: bool,
 ) -> str:
@@ -439,7 +439,7 @@ def _undrawn_regions_note(
     indices_by_reason = {
         f"drawn, because atlas {atlas.name} gives no position": unlocated_indices,
         "outlined or marked, because they are not drawn": sorted(
-            {*highlighted_indices} - visible_index_set
+            {*highlighted_region_indices} - visible_index_set
         ),
     }
     for omission_reason_text, undrawn_indices in indices_by_reason.items():
@@ -818,7 +818,7 @@ def _draw_layout(
     scalar_mappables: Sequence[ScalarMappable],
     picture_by_view: Mapping[str, ViewPicture],
     label_by_region: Mapping[int, str],
-    marked_indices: Collection[int],
+    marked_region_indices: Collection[int],
     highlighted_map_names: Collection[str],
 ) -> None:
     """Draw views, names, colour bars and the title at their places."""
@@ -835,7 +835,7 @@ def _draw_layout(
             map_table[map_name],
             scalar_mappables[placed_view.map_index % len(scalar_mappables)],
             label_by_region.keys() if is_highlighted_map else (),
-            marked_indices if is_highlighted_map else (),
+            marked_region_indices if is_highlighted_map else (),
         )
         for side_letter, (x, text_alignment) in zip(
             placed_view.side_letters, ((0, "left"), (1, "right")), strict=False
@@ -963,8 +963,8 @@ def _draw_view(
     svg_id_prefix: str,
     region_value_series: pd.Series,
     scalar_mappable: ScalarMappable,
-    outlined_indices: Collection[int],
-    marked_indices: Collection[int],
+    outlined_region_indices: Collection[int],
+    marked_region_indices: Collection[int],
 ) -> None:
     """Draw the regions of one view; ids in SVG begin with `svg_id_prefix`."""
     region_rgba = compute_region_rgba(region_value_series, scalar_mappable)
@@ -1017,7 +1017,9 @@ def _draw_view(
             "transform": view_transform,
             "gid": "-".join(id_words),
         }
-        if region_index in outlined_indices:  # above other regions, below the shade
+        if (
+            region_index in outlined_region_indices
+        ):  # above other regions, below the shade
             patch_style |= {"zorder": 1.5, "path_effects": OUTLINE_STYLE}
         axes.add_artist(PathPatch(shape_by_region[region_index], **patch_style))
     if view_picture.shade_rgba is not None:
@@ -1027,7 +1029,7 @@ def _draw_view(
     view_size = (view_picture.width, view_picture.height)
     mark_positions = [
         np.divide(mark_xy, view_size)
-        for region_index in marked_indices
+        for region_index in marked_region_indices
         for mark_xy in view_picture.mark_spots_by_region.get(region_index, [])
     ]
     if mark_positions:
@@ -1249,8 +1251,8 @@ def _plot_dots(
     figure_width_mm: float,
     figure: Any,
     *,
-    outlined_indices: Collection[int],
-    marked_indices: Collection[int],
+    outlined_region_indices: Collection[int],
+    marked_region_indices: Collection[int],
     highlighted_map_names: Collection[str],
     legend_label_by_kind: Mapping[str, str],
 ) -> tuple[Any, str, set[int]]:
@@ -1259,11 +1261,11 @@ def _plot_dots(
     Return the figure, how many regions are left out, and the positions of the others.
     Outlined and marked regions come before all others.
     """
-    outlined_region_names = {
-        map_table.index[region_index] for region_index in outlined_indices
+    outlined_name_set = {
+        map_table.index[region_index] for region_index in outlined_region_indices
     }
-    marked_region_names = {
-        map_table.index[region_index] for region_index in marked_indices
+    marked_name_set = {
+        map_table.index[region_index] for region_index in marked_region_indices
     }
     shown_map_table = map_table.dropna(how="all")
     signed_map_mask = (shown_map_table.min() < 0) & (shown_map_table.max() > 0)
@@ -1272,7 +1274,7 @@ def _plot_dots(
     ).abs()
     region_ranks = deviation_table.rank(ascending=False).min(axis=1)
     highlighted_region_mask = region_ranks.index.isin(
-        outlined_region_names | marked_region_names
+        outlined_name_set | marked_name_set
     )
     region_ranks -= len(region_ranks) * highlighted_region_mask
     shown_region_names = region_ranks.sort_values(kind="stable").index[:MAX_DOTS]
@@ -1297,8 +1299,8 @@ def _plot_dots(
         sharey=True,
         squeeze=False,
     )[0]
-    outlined_region_mask = shown_map_table.index.isin(outlined_region_names)
-    marked_region_mask = shown_map_table.index.isin(marked_region_names)
+    outlined_region_mask = shown_map_table.index.isin(outlined_name_set)
+    marked_region_mask = shown_map_table.index.isin(marked_name_set)
     for k, (axes, (map_name, map_series)) in enumerate(
         zip(axes_row, shown_map_table.items(), strict=True)
     ):

@@ -1182,17 +1182,17 @@ def judge_gain_over_chance(evaluation: Evaluation) -> Conclusion:
         )
         return Conclusion(question_text, NOT_SHOWN, answer_sentence)
     p_value = tables.chance_p_values(evaluation)[main_model_name]
-    verdict = NOT_SHOWN
+    verdict_text = NOT_SHOWN
     if p_value < ALPHA and lower_bound > chance_score:
-        verdict = YES
+        verdict_text = YES
     answer_sentence = (
         f"balanced accuracy {estimate:.3f} (95%: {lower_bound:.3f} to "
         f"{upper_bound:.3f}), chance {chance_score:.3f}, one-sided "
         f"{p_phrase(p_value)}"
     )
-    answer_sentence += "." if verdict == YES else ": not shown to be above chance."
+    answer_sentence += "." if verdict_text == YES else ": not shown to be above chance."
     answer_sentence += tables.frequent_prediction_text(evaluation, main_model_name)
-    if verdict == NOT_SHOWN and p_value < ALPHA:
+    if verdict_text == NOT_SHOWN and p_value < ALPHA:
         answer_sentence += (
             " The interval includes chance, so the evidence is weak although the "
             f"one-sided p is below {ALPHA}."
@@ -1201,14 +1201,14 @@ def judge_gain_over_chance(evaluation: Evaluation) -> Conclusion:
         answer_sentence += (
             " Cross-validation of small samples can give scores below chance."
         )
-    elif verdict == NOT_SHOWN and lower_bound > chance_score:
+    elif verdict_text == NOT_SHOWN and lower_bound > chance_score:
         answer_sentence += (
             " The interval is above chance, but the permutation test is not "
             "significant."
         )
     return Conclusion(
         question_text,
-        verdict,
+        verdict_text,
         answer_sentence,
         estimate,
         lower_bound,
@@ -1613,7 +1613,7 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
         return Conclusion(question_text, NOT_SHOWN, sentence, reason=reason_text)
     comparison_table = tables.person_comparison_table(evaluation, main_model_name)
     comparison_row = comparison_table.set_index("model").loc["LSAP-R"]
-    verdict = difference_verdict(
+    verdict_text = difference_verdict(
         comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
     )
     difference_text = _difference_text(comparison_row)
@@ -1621,13 +1621,13 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
         f"The difference in balanced accuracy ({main_model_name} minus LSAP-R) is "
         f"{difference_text} (95%; {_holm_phrase(comparison_row)})."
     )
-    if verdict != YES:
+    if verdict_text != YES:
         sentence += (
             " A weight above 0 does not show that the network helps. With permuted "
             "labels, networks also get a weight above 0 in some folds."
         )
     return _judge_model_difference(
-        question_text, verdict, sentence, comparison_row, reason_text
+        question_text, verdict_text, sentence, comparison_row, reason_text
     )
 
 
@@ -1759,13 +1759,13 @@ def judge_each_simple_model(evaluation: Evaluation) -> list[Conclusion]:
         comparison_row = comparison_table.loc[model_name]
         if not np.isfinite(comparison_row["difference"]):
             continue
-        verdict = difference_verdict(
+        verdict_text = difference_verdict(
             comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
         )
         comparison_sentence = _difference_text(comparison_row)
         comparison_sentence += f" ({_holm_phrase(comparison_row)})"
         conclusion = _judge_model_difference(
-            model_name, verdict, comparison_sentence, comparison_row
+            model_name, verdict_text, comparison_sentence, comparison_row
         )
         if evaluation.have_same_predictions(main_model_name, model_name):
             conclusion = replace(
@@ -1795,11 +1795,11 @@ def judge_simple_models(
     hardest_conclusion = min(
         model_conclusions, key=lambda comparison: comparison.estimate
     )
-    verdict, label = NOT_SHOWN, ""
+    verdict_text, label = NOT_SHOWN, ""
     if model_names_by_verdict[NO]:
-        verdict = NO
+        verdict_text = NO
     elif len(model_names_by_verdict[YES]) == len(model_conclusions):
-        verdict = YES
+        verdict_text = YES
     elif model_names_by_verdict[YES]:
         label = f"{len(model_names_by_verdict[YES])} OF {len(model_conclusions)}"
     interval_text, p_title = "95%", "p"
@@ -1810,7 +1810,7 @@ def judge_simple_models(
     return replace(
         hardest_conclusion,
         question=question_text,
-        answer=verdict,
+        answer=verdict_text,
         reason="An advantage over simple models cannot be trusted (see Beware)."
         if leak_text
         else summary_text,
@@ -1828,12 +1828,12 @@ def _list_model_names_by_verdict(
 ) -> dict[str, list[str]]:
     """Return the models with each answer."""
     return {
-        verdict: [
+        verdict_text: [
             model_conclusion.question
             for model_conclusion in model_conclusions
-            if model_conclusion.answer == verdict
+            if model_conclusion.answer == verdict_text
         ]
-        for verdict in (YES, NO, NOT_SHOWN)
+        for verdict_text in (YES, NO, NOT_SHOWN)
     }
 
 
@@ -1903,7 +1903,7 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     if not np.isfinite(comparison_row["difference"]):
         sentence = "The models could not be trained in every fold."
         return Conclusion(question_text, NOT_SHOWN, sentence)
-    verdict = difference_verdict(
+    verdict_text = difference_verdict(
         comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
     )
     difference_text = _difference_text(comparison_row)
@@ -1924,12 +1924,14 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
             f"The model of {covariates_phrase} makes the same predictions with and "
             f"without {brain_model_name}."
         )
-    return _judge_model_difference(question_text, verdict, sentence, comparison_row)
+    return _judge_model_difference(
+        question_text, verdict_text, sentence, comparison_row
+    )
 
 
 def _judge_model_difference(
     question_text: str,
-    verdict: str,
+    verdict_text: str,
     sentence: str,
     comparison_row: pd.Series,
     reason: str = "",
@@ -1937,7 +1939,7 @@ def _judge_model_difference(
     """Return the answer with the numbers of a comparison of two models."""
     return Conclusion(
         question_text,
-        verdict,
+        verdict_text,
         sentence,
         comparison_row["difference"],
         comparison_row["low"],
@@ -1962,7 +1964,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         "LSAP-R" if "LSAP-R" in evaluation.models else evaluation.models[0]
     )
     baseline_name = NESTED_RIDGES[0]
-    verdict, label = NOT_SHOWN, ""
+    verdict_text, label = NOT_SHOWN, ""
     reason_text = answer_sentence = ridge_scales_sentence = ""
     score_sentences = []
     partial_conclusions = tuple[Conclusion, ...]()
@@ -1983,7 +1985,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             evaluation, connectome_model_name
         )
         if network_gain_verdict.answer == "yes":
-            verdict = YES
+            verdict_text = YES
         else:
             label = _gain_label(
                 network_gain_verdict.answer, interval_low, partial_conclusions
@@ -1993,18 +1995,18 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             evaluation, connectome_model_name
         ).set_index("model")
         comparison_row = comparison_table.loc[baseline_name]
-        score_verdict = _row_verdict(comparison_row)
-        if score_verdict == NO:
-            verdict, label = (NOT_SHOWN, "") if verdict == YES else (NO, "")
+        score_verdict_text = _row_verdict(comparison_row)
+        if score_verdict_text == NO:
+            verdict_text, label = (NOT_SHOWN, "") if verdict_text == YES else (NO, "")
         score_sentences.append(
             _connectome_score_gain_sentence(
-                evaluation, connectome_model_name, comparison_row, score_verdict
+                evaluation, connectome_model_name, comparison_row, score_verdict_text
             )
         )
         if _has_random_connectome_score(evaluation, connectome_model_name):
             random_connectome_row = comparison_table.loc[RANDOM_CONNECTOME_RIDGE]
-            if _row_verdict(random_connectome_row) == NO and verdict == YES:
-                verdict = NOT_SHOWN
+            if _row_verdict(random_connectome_row) == NO and verdict_text == YES:
+                verdict_text = NOT_SHOWN
             score_sentences.append(
                 _random_connectome_score_sentence(random_connectome_row)
             )
@@ -2020,7 +2022,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         )
     return Conclusion(
         "Does the connectome help?",
-        verdict,
+        verdict_text,
         # The scores come first: they are of the model that predicts.
         " ".join(
             filter(None, [ridge_scales_sentence, *score_sentences, answer_sentence])
@@ -2048,10 +2050,10 @@ def _gain_label(
 
 
 def _gain_verdict_and_basis(
-    gain_answer_word: str, partial_conclusions: Sequence[Conclusion]
+    gain_answer_text: str, partial_conclusions: Sequence[Conclusion]
 ) -> tuple[str, str]:
     """Return whether the connectome helps, in words, and the basis of the answer."""
-    if gain_answer_word == "yes":
+    if gain_answer_text == "yes":
         return (
             "The connectome of the study adds more information than random connectomes "
             "do.",
@@ -2066,17 +2068,17 @@ def _gain_verdict_and_basis(
         )
     }
     reference_names_by_verdict: dict[str, list[str]] = {}
-    for reference_name, verdict in verdict_by_reference.items():
-        reference_names_by_verdict.setdefault(verdict, []).append(reference_name)
+    for reference_name, verdict_text in verdict_by_reference.items():
+        reference_names_by_verdict.setdefault(verdict_text, []).append(reference_name)
     verdict_texts = [
-        f"{verdict} against {join_with_and(reference_names)}"
-        for verdict, reference_names in reference_names_by_verdict.items()
+        f"{verdict_text} against {join_with_and(reference_names)}"
+        for verdict_text, reference_names in reference_names_by_verdict.items()
     ]
     verdict_sentence = (
         "Gain in information if all regions have one common scale (90% intervals): "
         f"{', '.join(verdict_texts)} connectomes."
     )
-    if gain_answer_word == "unclear":
+    if gain_answer_text == "unclear":
         return (
             "The data do not show whether the connectome helps more than random "
             "connectomes do.",
@@ -2161,7 +2163,7 @@ def _connectome_score_gain_sentence(
     evaluation: Evaluation,
     connectome_model_name: str,
     comparison_row: pd.Series,
-    score_verdict: str,
+    score_verdict_text: str,
 ) -> str:
     """Return the score minus that without the connectome, and what it is worth.
 
@@ -2176,14 +2178,14 @@ def _connectome_score_gain_sentence(
     if RANDOM_CONNECTOME_RIDGE not in evaluation.models:
         unmeasured_text = "the balanced accuracy of random connectomes was not measured"
     if evaluation.have_same_predictions(evaluation.models[0], connectome_model_name):
-        if score_verdict == NOT_SHOWN:
+        if score_verdict_text == NOT_SHOWN:
             return ""
-        direction = "higher" if score_verdict == YES else "lower"
+        direction_word = "higher" if score_verdict_text == YES else "lower"
         score_sentence = (
-            f"The balanced accuracy is {direction} than that of {baseline_name} "
+            f"The balanced accuracy is {direction_word} than that of {baseline_name} "
             "(question 2)"
         )
-        if score_verdict == YES and unmeasured_text:
+        if score_verdict_text == YES and unmeasured_text:
             score_sentence += f", but {unmeasured_text}"
         return f"{score_sentence}."
     score_sentence = (
@@ -2192,7 +2194,7 @@ def _connectome_score_gain_sentence(
         f"{baseline_name}: {_difference_text(comparison_row)} (95%; "
         f"{_holm_phrase(comparison_row)})."
     )
-    if score_verdict != YES or not unmeasured_text:
+    if score_verdict_text != YES or not unmeasured_text:
         return score_sentence
     return f"{score_sentence} {capitalize_first_letter(unmeasured_text)}."
 
@@ -2785,7 +2787,7 @@ def _directions_text(
     # "Falls" would read as a change of the same people over time.
     verb = "was" if uses_past_tense else "is"
     direction_phrases = []
-    for sign, direction in ((-1, "lower"), (1, "higher")):
+    for sign, direction_word in ((-1, "lower"), (1, "higher")):
         same_sign_regions = [
             region_name
             for region_name in region_names
@@ -2794,7 +2796,7 @@ def _directions_text(
         if same_sign_regions:
             regions_text = region_names_text(same_sign_regions, cohort.atlas)
             direction_phrases.append(
-                f"{verb} {direction} {class_comparison_text} in {regions_text}"
+                f"{verb} {direction_word} {class_comparison_text} in {regions_text}"
             )
     return f"{tables.feature_text(cohort)} {', and '.join(direction_phrases)}"
 

@@ -336,8 +336,11 @@ def _make_count_records(
         for group_name, group_series in series_by_group.items()
     }
     total_texts = texts_by_group["total"].dropna()
-    categories = sorted(total_texts.unique())
-    if len(categories) > MAX_CATEGORIES or len(categories) > len(total_texts) / 2:
+    category_names = sorted(total_texts.unique())
+    if (
+        len(category_names) > MAX_CATEGORIES
+        or len(category_names) > len(total_texts) / 2
+    ):
         count_text_by_group = {
             group_name: str(group_texts.nunique())
             for group_name, group_texts in texts_by_group.items()
@@ -345,7 +348,7 @@ def _make_count_records(
         table_record = {"characteristic": f"{column_title}, different values"}
         return [table_record | count_text_by_group]
     table_records = []
-    for category in categories:
+    for category in category_names:
         table_record = {"characteristic": f"{column_title}: {category}, n"}
         for group_name, group_texts in texts_by_group.items():
             n_people_in_category = int((group_texts == category).sum())

@@ -765,8 +765,8 @@ def _write_checklist(
         if file_path.is_file()
     }
     report_place_set |= {
-        page_place
-        for section_id, page_place in PAGE_SECTIONS.items()
+        page_place_text
+        for section_id, page_place_text in PAGE_SECTIONS.items()
         if f'<section id="{section_id}">' in page_html
     }
     item_table = checklist_table(evaluation, {*report_place_set, "settings.json"})

@@ -569,8 +569,8 @@ def plot_confusion(
         model_predictions.predicted_codes,
         labels=range(len(class_names)),
     )
-    class_totals = confusion_counts.sum(axis=1)
-    row_shares = confusion_counts / np.maximum(class_totals[:, None], 1)
+    class_scan_totals = confusion_counts.sum(axis=1)
+    row_shares = confusion_counts / np.maximum(class_scan_totals[:, None], 1)
     (axes,) = prepare_axes_array(axes, width)
     # Dark letters are easy to read on the lighter half of the colours.
     light_blues = plt.get_cmap("Blues")(np.linspace(0, 0.5, 256))
@@ -594,7 +594,7 @@ def plot_confusion(
     class_row_labels = [
         f"{class_name}\nn = {class_total}"
         for class_name, class_total in zip(
-            wrapped_class_names, class_totals, strict=True
+            wrapped_class_names, class_scan_totals, strict=True
         )
     ]
     axes.set_yticks(range(len(class_names)), class_row_labels)

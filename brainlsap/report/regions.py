@@ -582,9 +582,9 @@ def _list_side_joined_names(label_texts: list[str]) -> list[str]:
     region_texts = []
     for label_text in label_texts:
         side_word, _, structure_name = label_text.partition(" ")
-        opposite_side = {"left": "right", "right": "left"}.get(side_word)
-        opposite_label_text = f"{opposite_side} {structure_name}"
-        if opposite_side is None or opposite_label_text not in label_texts:
+        opposite_side_word = {"left": "right", "right": "left"}.get(side_word)
+        opposite_label_text = f"{opposite_side_word} {structure_name}"
+        if opposite_side_word is None or opposite_label_text not in label_texts:
             region_texts.append(label_text)
         elif label_texts.index(label_text) < label_texts.index(opposite_label_text):
             region_texts.append(f"left and right {structure_name}")

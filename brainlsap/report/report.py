@@ -163,8 +163,8 @@ def change_subgroups(evaluation: Evaluation, columns: Sequence[str]) -> Evaluati
             f"{option_text('subgroups')}.",
             kind=NO_SUBGROUPS,
         ) from error
-    settings = evaluation.settings | {"subgroups": list(subgroup_columns)}
-    return replace(evaluation, settings=settings)
+    changed_settings = evaluation.settings | {"subgroups": list(subgroup_columns)}
+    return replace(evaluation, settings=changed_settings)
 
 
 def check_results_folder(folder: str | Path) -> Path:

@@ -844,7 +844,7 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
         :func:`brainlsap.evaluation.compare_by_person`; the main scores as
         mean ± s.d. over folds. Rows are sorted by group.
     """
-    role_by_model = evaluation.fits.groupby("model")["role"].first()
+    model_role_series = evaluation.fits.groupby("model")["role"].first()
     score_texts = []
     for model_name in evaluation.models:
         estimate_and_bounds = score_interval_table(evaluation, model_name).loc[
@@ -856,7 +856,7 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
     model_table = pd.DataFrame(
         {
             "group": [
-                find_model_group_name(model_name, role_by_model[model_name])
+                find_model_group_name(model_name, model_role_series[model_name])
                 for model_name in evaluation.models
             ],
             "model": list(evaluation.models),
@@ -1095,8 +1095,8 @@ def subgroup_text_table(evaluation: Evaluation) -> pd.DataFrame:
             column_title += f" (over {classes_text})"
         small_group_mask = group_table["note"] == TOO_FEW_PEOPLE
         for group_record in group_table[~small_group_mask].to_dict("records"):
-            bounds = group_record["low"], group_record["high"]
-            score_text = interval_text(group_record["balanced_accuracy"], *bounds)
+            bound_pair = group_record["low"], group_record["high"]
+            score_text = interval_text(group_record["balanced_accuracy"], *bound_pair)
             if group_record["note"]:
                 score_text = f"not scored: {group_record['note']}"
             table_records.append(
@@ -1512,9 +1512,11 @@ def common_region_table(
     ParameterError
         If fewer than two models have scales.
     """
-    shared_region_table, rmse_by_model = ranks.common_regions(evaluation, n_smallest)
+    shared_region_table, model_rmse_series = ranks.common_regions(
+        evaluation, n_smallest
+    )
     model_names = sorted(
-        rmse_by_model.index, key=lambda model_name: model_name != "Exact"
+        model_rmse_series.index, key=lambda model_name: model_name != "Exact"
     )
     scale_text_table = (
         shared_region_table[model_names].map(spread_text).replace("n/a", "-")
@@ -1523,7 +1525,7 @@ def common_region_table(
     scale_text_table.insert(
         1, "region", region_labels(list(shared_region_table["region"]), atlas, "short")
     )
-    rmse_texts = ["-", *rmse_by_model[model_names[1:]].map(spread_text)]
+    rmse_texts = ["-", *model_rmse_series[model_names[1:]].map(spread_text)]
     scale_text_table.loc[len(scale_text_table)] = ["", "RMSE", *rmse_texts]
     return scale_text_table
 

@@ -68,8 +68,8 @@ class DenseSampler:
     """Every conditional from scratch by the evidence; draws in the same order."""
 
     def __init__(self, sampler, rng):
-        self.evidence, self.grid, self.rng = (
-            sampler.evidence,
+        self.evidence_function, self.grid, self.rng = (
+            sampler.evidence_function,
             sampler.log_scale_grid,
             rng,
         )
@@ -81,14 +81,16 @@ class DenseSampler:
     def log_density(self, grid_index, log_ridge):
         state = self.log_common, self.spread
         return log_posterior(
-            self.evidence, self.grid, grid_index, np.exp(log_ridge), *state
+            self.evidence_function, self.grid, grid_index, np.exp(log_ridge), *state
         )
 
     def draw_sweep_densities(self):
         densities = np.array(
             [self.log_density(self.grid_index, ridge) for ridge in self.log_ridges]
         )
-        densities -= self.evidence.log_ridge_shortfall_of(self.log_ridges) ** 2 / 2
+        densities -= (
+            self.evidence_function.log_ridge_shortfall_of(self.log_ridges) ** 2 / 2
+        )
         self.log_ridge = self.log_ridges[
             draw_index_and_probabilities(densities, self.rng)[0]
         ]
@@ -131,7 +133,7 @@ class DenseSampler:
 
     def log_joint(self, log_scales, grid_index, log_common, spread):
         """Log density of everything that the joint move changes."""
-        minus_log_evidence, _, _ = self.evidence(
+        minus_log_evidence, _, _ = self.evidence_function(
             np.exp(self.grid[grid_index]), np.exp(self.log_ridge)
         )
         log_prior = -(((log_scales - log_common) / spread) ** 2).sum() / 2
