@@ -286,6 +286,8 @@ def test_every_permutation_of_people_regards_every_condition():
         assert reasons.keys() == EXCHANGE_CONDITIONS.keys(), (
             f"exchange within each condition in {function}, or say why not"
         )
+        for reason in reasons.values():
+            assert len(reason.split()) >= 4, f"explain {reason!r} of {function}"
 
 
 def test_a_constant_is_no_condition_of_exchange():

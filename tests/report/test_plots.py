@@ -44,6 +44,11 @@ def read_legend(axes):
     return [names[k].get_text() for k in order]
 
 
+def test_every_figure_on_axes_has_the_style_of_papers():
+    plain = [one.__name__ for one in ON_AXES if not hasattr(one, "__wrapped__")]
+    assert not plain, f"add @use_paper_style() to {plain}"
+
+
 def test_scores_show_every_model_and_fold(make_evaluation):
     evaluation = make_evaluation(failed=["Exact"])
     axes = report.plot_scores(evaluation)
