@@ -477,6 +477,13 @@ def test_every_weight_of_every_format_comes_out_by_name(tmp_path, suffix):
     )
     assert path.suffix == suffix
     same(read_connectome(path, ATLAS), weights)
+    # The reader returns both directions as they are: the package refuses the file.
+    weights[1, 4] += 99
+    path = WRITERS_BY_SUFFIX[suffix](
+        tmp_path, weights[np.ix_(order, order)], NAMES[order]
+    )
+    with raises_kind("not symmetric", path.name):
+        read_connectome(path, ATLAS)
 
 
 def test_measures_of_one_file(tmp_path):
