@@ -68,12 +68,12 @@ from brainlsap.evaluation.confounds import (
     list_step_phrases,
 )
 from brainlsap.evaluation.cross_validation import configure_model_for_cohort
-from brainlsap.evaluation.results import data_hash
-from brainlsap.evaluation.scores import title_by_score_name
-from brainlsap.evaluation.stored_content import (
+from brainlsap.evaluation.results import (
     OTHER_VERSION,
+    data_hash,
     list_missing_card_names,
 )
+from brainlsap.evaluation.scores import title_by_score_name
 from brainlsap.evaluation.subgroups import make_case_mix
 from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.files import check_outputs

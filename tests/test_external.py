@@ -40,7 +40,7 @@ from brainlsap.evaluation import (
     make_models,
 )
 from brainlsap.evaluation.comparison import class_table
-from brainlsap.evaluation.stored_content import (
+from brainlsap.evaluation.results import (
     OTHER_VERSION,
     REQUIRED_KEYS_BY_RECORD,
 )
@@ -72,10 +72,13 @@ from brainlsap.report import (
 )
 from brainlsap.report.checklist import checklist_table
 from brainlsap.report.conclusions import draw_external_conclusions, left_out_text
-from brainlsap.report.external import make_external_table_by_name
 from brainlsap.report.figures import prepare_axes_array
 from brainlsap.report.page import FIGURES
-from brainlsap.report.tables import flow_text_table, model_score_table
+from brainlsap.report.tables import (
+    flow_text_table,
+    make_external_table_by_name,
+    model_score_table,
+)
 from brainlsap.simulation import write_study_folder
 from tests.conftest import files_named_on_page, raises_kind
 

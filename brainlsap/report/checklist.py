@@ -14,9 +14,9 @@ from brainlsap.data.covariates import find_covariate_kind
 from brainlsap.evaluation import Evaluation, subgroup_table
 from brainlsap.report import tables
 from brainlsap.report.conclusions import model_and_test_text, sample_text
-from brainlsap.report.external import is_external, is_simulated
 from brainlsap.report.methods import collect_model_settings, has_connectome, prior_text
 from brainlsap.report.paper_tables import table_file_path
+from brainlsap.report.tables import is_external, is_simulated
 from brainlsap.text import count_text, join_with_and
 
 ANSWERED, PARTLY = "answered", "partly answered"

@@ -50,12 +50,6 @@ from brainlsap.findings import (
     make_findings,
 )
 from brainlsap.report import demographics, tables
-from brainlsap.report.external import (
-    NOMINAL_COVERAGE,
-    is_external,
-    is_simulated,
-    make_number_table,
-)
 from brainlsap.report.methods import (
     CONNECTOME_METHODS,
     METHOD_TITLES,
@@ -77,6 +71,12 @@ from brainlsap.report.regions import (
     region_names_text,
     scale_warning_text,
     select_scale_ranking_table,
+)
+from brainlsap.report.tables import (
+    NOMINAL_COVERAGE,
+    is_external,
+    is_simulated,
+    make_number_table,
 )
 from brainlsap.text import count_text, join_with_and, p_phrase, p_text, verb_form
 

@@ -32,9 +32,13 @@ from brainlsap.evaluation.region_tests import MIN_PEOPLE_SHOWN, compute_smallest
 from brainlsap.evaluation.splits import EXCHANGE_PHRASE
 from brainlsap.options import list_settings_option_names
 from brainlsap.report import demographics, tables
-from brainlsap.report.external import is_external, is_simulated
 from brainlsap.report.privacy import withhold_paths_in_settings
-from brainlsap.report.tables import list_reported_values, spread_text
+from brainlsap.report.tables import (
+    is_external,
+    is_simulated,
+    list_reported_values,
+    spread_text,
+)
 from brainlsap.text import count_text, join_with_and
 
 N_SMALLEST = 10

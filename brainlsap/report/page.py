@@ -51,11 +51,6 @@ from brainlsap.report.conclusions import (
 )
 from brainlsap.report.demographics import demographics_table
 from brainlsap.report.exports import make_relative_scale_table
-from brainlsap.report.external import (
-    is_external,
-    is_simulated,
-    make_external_table_by_name,
-)
 from brainlsap.report.figures import (
     FONT_SIZE,
     MAX_FIGURE_HEIGHT,
@@ -80,6 +75,11 @@ from brainlsap.report.privacy import (
     withhold_paths_in_settings,
 )
 from brainlsap.report.report import REPORT_SETTINGS
+from brainlsap.report.tables import (
+    is_external,
+    is_simulated,
+    make_external_table_by_name,
+)
 
 MOST_ROWS = 15
 """Largest number of regions in the table of tests."""

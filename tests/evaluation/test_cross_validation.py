@@ -48,9 +48,8 @@ from brainlsap.evaluation.models import (
     NESTED_RIDGES,
     RANDOM_CONNECTOME_RIDGE,
 )
-from brainlsap.evaluation.results import CohortSummary
+from brainlsap.evaluation.results import REQUIRED_COLUMNS_BY_TABLE, CohortSummary
 from brainlsap.evaluation.splits import list_person_blocks, permute_labels
-from brainlsap.evaluation.stored_content import REQUIRED_COLUMNS_BY_TABLE
 from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
 from brainlsap.workflow import merge_classes
 

@@ -8,10 +8,11 @@ from sklearn.dummy import DummyClassifier
 
 from brainlsap.cli import main
 from brainlsap.evaluation import Evaluation, cross_validate
-from brainlsap.evaluation.results import COHORT_TABLES, TABLES
-from brainlsap.evaluation.stored_content import (
+from brainlsap.evaluation.results import (
+    COHORT_TABLES,
     OTHER_VERSION,
     REQUIRED_COLUMNS_BY_TABLE,
+    TABLES,
 )
 from brainlsap.simulation import make_cohort
 from tests.conftest import make_small_atlas, raises_kind
