@@ -44,6 +44,7 @@ class CheckKey(StrEnum):
     PEOPLE_NOT_STATED = "people_not_stated"
     VISITS_TAKEN_FOR_PEOPLE = "visits_taken_for_people"
     DUPLICATE_SCANS = "duplicate_scans"
+    COPIED_VISITS = "copied_visits"
     LABEL_IN_FEATURES = "label_in_features"
     CLINICAL_SCORE_AS_FEATURE = "clinical_score_as_feature"
     FAMILY_IN_TWO_FOLDS = "family_in_two_folds"
@@ -91,6 +92,11 @@ CHECKS = {
         "Compare the data of both scans with their source, because a file may have "
         "been copied, or rows of a table may have moved to the next participant. If "
         "both scans are of one participant, give them the same participant ID.",
+    ),
+    CheckKey.COPIED_VISITS: CheckText(
+        "identical visits of one participant",
+        "warning",
+        "Look for the files of the other visit, or leave one visit out.",
     ),
     CheckKey.LABEL_IN_FEATURES: CheckText(
         "label in the features",
@@ -176,7 +182,6 @@ MANY_PAIRS_ADVICE = (
     "Some scans may be copies, or have another unit than the other scans. The table "
     "of unusual scans lists candidates."
 )
-COPIED_VISIT_ADVICE = "Look for the files of the other visit, or leave one visit out."
 
 # A missing one of these is reported.
 EXPECTED_COVARIATES = ("age", "sex", "site")
@@ -299,6 +304,8 @@ def audit(
       scans; or a feature is the same in the whole cortex of one hemisphere. Scans far
       from all others are left out of the scale of distances, and of these scans only
       copies are found.
+    - `copied_visits`: connectomes or features of two visits of one participant are the
+      same.
     - `label_in_features`: classes explain :math:`\eta^2 \ge 0.99` of a feature's or an
       edge's variance; `clinical_score_as_feature`: a feature is named like a clinical
       score.
@@ -571,13 +578,11 @@ def _iter_copied_visit_findings(
                 scan_index_pair
             ]
             yield _make_finding(
-                CheckKey.DUPLICATE_SCANS,
+                CheckKey.COPIED_VISITS,
                 f"two visits of a participant have identical {data_title}",
                 scans_text=f"{first_scan_name}, {second_scan_name}",
                 first_scan_name=first_scan_name,
                 second_scan_name=second_scan_name,
-                severity="warning",
-                advice=COPIED_VISIT_ADVICE,
             )
 
 

@@ -4,6 +4,7 @@ An answer is "YES" or "NO" only if test and interval agree; otherwise the weaker
 answer, "NOT SHOWN", is given. Answers are records of numbers; the page prints them.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -286,8 +287,9 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
     )
     difference_conclusion, contrast_conclusion = judge_effects_and_contrasts(evaluation)
     if not are_region_tests_valid(evaluation):
-        difference_conclusion = _withdraw_conclusion(difference_conclusion, leak_text)
-        contrast_conclusion = _withdraw_conclusion(contrast_conclusion, leak_text)
+        # The tests use no folds, so copies count even if no fold divides them.
+        difference_conclusion = _withdraw_conclusion(difference_conclusion, _NOT_VALID)
+        contrast_conclusion = _withdraw_conclusion(contrast_conclusion, _NOT_VALID)
     study_conclusions = StudyConclusions(
         chance=chance_conclusion,
         covariates=judge_covariates(
@@ -2478,13 +2480,17 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
             warning_table["check"] == CheckKey.COVARIATE_PREDICTS_LABEL
         )
         other_warning_table = warning_table[~covariate_finding_mask]
-        cautions += [
-            f"{check_title(check_key).capitalize()}: {finding_text}."
+        n_findings_by_text = Counter(
+            f"{check_title(check_key).capitalize()}: {finding_text}"
             for check_key, finding_text in zip(
                 other_warning_table["check"],
                 other_warning_table["finding"],
                 strict=True,
             )
+        )
+        cautions += [
+            f"{finding_text}{f' ({n_findings} times)' if n_findings > 1 else ''}."
+            for finding_text, n_findings in n_findings_by_text.items()
         ]
     cautions += _list_subgroup_gap_texts(evaluation)
     n_incomplete_folds = tables.count_incomplete_folds(evaluation)

@@ -10,7 +10,10 @@ import pytest
 
 from brainlsap import Cohort, report
 from brainlsap.evaluation import audit, leakage, leave_one_out_splits, make_splits
-from brainlsap.evaluation.leakage import compute_accuracy_chance_and_p
+from brainlsap.evaluation.leakage import (
+    compute_accuracy_chance_and_p,
+    make_error_table_without_folds,
+)
 from brainlsap.evaluation.splits import find_session_ids_and_n_people
 from brainlsap.simulation import make_cohort
 
@@ -238,11 +241,15 @@ def test_visits_of_one_person_may_be_alike(cohort):
     first, second = np.flatnonzero(cohort.groups == person)[:2]
     values = np.array(cohort.features)
     values[second] = values[first] * 1.001
-    assert "duplicate_scans" not in checks(replace(cohort, features=values)).index
+    assert "copied_visits" not in checks(replace(cohort, features=values)).index
     values[second] = values[first]  # but not the same
-    finding = checks(replace(cohort, features=values)).loc["duplicate_scans"]
+    copied = replace(cohort, features=values)
+    finding = checks(copied).loc["copied_visits"]
     assert finding["severity"] == "warning"
     assert finding["finding"] == "two visits of a participant have identical features"
+    # One person counts as one in folds and tests, so no result is wrong by it.
+    assert "duplicate_scans" not in checks(copied).index
+    assert make_error_table_without_folds(copied).empty
 
 
 def test_a_feature_made_of_the_label_is_named(cohort):

@@ -761,3 +761,21 @@ def test_a_random_connectome_is_not_judged_where_none_was_used(make_study):
     unused = replace(study, predictions=pd.concat([others, same]))
     assert RANDOM_CONNECTOME_RIDGE in judge_connectome(study).sentence
     assert RANDOM_CONNECTOME_RIDGE not in judge_connectome(unused).sentence
+
+
+@pytest.mark.parametrize(
+    ("check_key", "answer"), [("duplicate_scans", NOT_SHOWN), ("copied_visits", YES)]
+)
+def test_regions_of_copied_people_are_withdrawn_without_a_dividing_fold(
+    make_study, check_key, answer
+):
+    study = make_study(skill=0.9, p_effect=0.01)
+    finding = "two participants have identical features"
+    rows = [[check_key, "warning", finding, "compare the files", ""]] * 3
+    columns = ["check", "severity", "finding", "what_to_do", "scans"]
+    warned = replace(study, audit=pd.DataFrame(rows, columns=columns))
+    found = draw_conclusions(warned)
+    assert found.regions_differ.answer == answer
+    assert found.chance.answer == YES  # no fold divides them
+    (caution,) = [text for text in found.cautions if finding in text]
+    assert "3 times" in caution
