@@ -153,10 +153,10 @@ class Atlas:
         Raises
         ------
         ParameterError
-            If there are no names, a name occurs twice, two names without `hemispheres`
-            and coordinates differ by letters that may mean left and right ("G" and
-            "D"), coordinates have another shape or unit, or a DataFrame of them does
-            not name the regions.
+            If there are no names, names are a mapping, a name occurs twice, two names
+            without `hemispheres` and coordinates differ by letters that may mean left
+            and right ("G" and "D"), coordinates have another shape or unit, or a
+            DataFrame of them does not name the regions.
         RegionNameError
             If coordinates have an unknown region, or lack one.
 
@@ -166,6 +166,11 @@ class Atlas:
         >>> atlas.regions["hemisphere"].tolist(), atlas.homotopic
         (['L', 'R', 'M'], array([1, 0, 2]))
         """
+        if isinstance(names, Mapping):
+            raise ParameterError(
+                "names must be a sequence of region names; got a dict. If its values "
+                "are centroids, give list(names) and coordinates=names."
+            )
         names = list(map(as_text, names))
         if hemispheres is None and coordinates is None:
             return Atlas(name, _build_region_table(tuple(names)).copy())

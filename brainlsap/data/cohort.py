@@ -417,6 +417,7 @@ class Cohort:
             )
         if classes is None:
             findings = [*findings, *_make_class_order_notes(ordered_class_names)]
+        findings = [*findings, *_list_unknown_side_notes(atlas)]
         are_people_unknown = groups is None and _has_only_row_numbers(scan_pandas_index)
         if groups is None:
             index_note = "not given, so participant IDs were read from the index"
@@ -777,6 +778,20 @@ def _split_index_into_ids(
         [participant_id for participant_id, *_ in scan_id_partitions],
         [session_id for *_, session_id in scan_id_partitions],
     )
+
+
+def _list_unknown_side_notes(atlas: Atlas) -> list[Finding]:
+    """Return the note that no region has a hemisphere, if so."""
+    if (atlas.regions["hemisphere"] != "M").any():
+        return []
+    return [
+        Finding(
+            f"the hemispheres of all {len(atlas)} regions are unknown (first "
+            f"{atlas.names[0]}), so all count as midline regions. Give "
+            'Atlas.from_names(names, hemispheres=["L", "R", ...]), or names such as '
+            "lh_insula"
+        )
+    ]
 
 
 def _make_class_order_notes(classes: Sequence[str]) -> list[Finding]:

@@ -508,7 +508,9 @@ def _reorder_weights_to_atlas(
         )
         if len(missing_region_indices) > max_missing_regions:
             other_atlas_name = atlas.find_better_atlas_name(row_names)
-            advice_text = "For a region without connections, write a row of zeros."
+            advice_text = (
+                "For a region without connections, write a row and a column of zeros."
+            )
             if other_atlas_name:
                 advice_text = (
                     f"The names of the rows belong to the atlas {other_atlas_name}."

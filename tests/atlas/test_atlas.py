@@ -219,6 +219,8 @@ def test_names_alone_make_an_atlas():
     np.testing.assert_array_equal(atlas.regions[["x", "y", "z"]], place)
     with pytest.raises(ParameterError, match=r"'b' .row 2., 'B' .row 3. .* case"):
         Atlas.from_names(["a", "b", "B"])
+    with pytest.raises(ParameterError, match="coordinates=names"):
+        Atlas.from_names({"a": place[0], "b": place[1]})
     for wrong in (place / 1000, place + 200, place[:1]):
         with pytest.raises(ParameterError, match=r"coordinates must .*\(2, 3\).* mm"):
             Atlas.from_names(["a", "b"], "LR", wrong)

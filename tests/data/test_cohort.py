@@ -346,6 +346,14 @@ def test_arrays_without_connectomes_have_one_made_of_the_features():
     assert cohort.provenance["connectome"] == NO_CONNECTOME
 
 
+def test_a_cohort_of_arrays_notes_that_no_region_has_a_side():
+    own_names = [f"ROI_{k:02d}" for k in range(5)]
+    for names, is_noted in ((own_names, True), (["insula_L", *own_names[1:]], False)):
+        cohort = Cohort.from_arrays(W, F, ["CN", "AD"] * 3, atlas=names)
+        noted = [note for note in cohort.notes if "hemispheres=" in note]
+        assert bool(noted) == is_noted
+
+
 def test_negative_weights_of_correlations_need_an_option():
     signed = W * np.where(np.add.outer(range(5), range(5)) % 2, -1, 1)
     names = list("abcde")
