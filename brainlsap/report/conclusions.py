@@ -1157,6 +1157,13 @@ def difference_verdict(low: float, high: float, p_value: float) -> str:
     return NOT_SHOWN
 
 
+def _row_verdict(comparison_row: pd.Series) -> str:
+    """Return whether the difference of a comparison of two models is shown."""
+    return difference_verdict(
+        comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
+    )
+
+
 def judge_gain_over_chance(evaluation: Evaluation) -> Conclusion:
     """Answer whether the main model is better than chance.
 
@@ -1615,9 +1622,7 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
         return Conclusion(question_text, NOT_SHOWN, sentence, reason=reason_text)
     comparison_table = tables.person_comparison_table(evaluation, main_model_name)
     comparison_row = comparison_table.set_index("model").loc["LSAP-R"]
-    verdict_text = difference_verdict(
-        comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
-    )
+    verdict_text = _row_verdict(comparison_row)
     difference_text = _difference_text(comparison_row)
     sentence = (
         f"The difference in balanced accuracy ({main_model_name} minus LSAP-R) is "
@@ -1761,9 +1766,7 @@ def judge_each_simple_model(evaluation: Evaluation) -> list[Conclusion]:
         comparison_row = comparison_table.loc[model_name]
         if not np.isfinite(comparison_row["difference"]):
             continue
-        verdict_text = difference_verdict(
-            comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
-        )
+        verdict_text = _row_verdict(comparison_row)
         comparison_sentence = _difference_text(comparison_row)
         comparison_sentence += f" ({_holm_phrase(comparison_row)})"
         conclusion = _judge_model_difference(
@@ -1905,9 +1908,7 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     if not np.isfinite(comparison_row["difference"]):
         sentence = "The models could not be trained in every fold."
         return Conclusion(question_text, NOT_SHOWN, sentence)
-    verdict_text = difference_verdict(
-        comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
-    )
+    verdict_text = _row_verdict(comparison_row)
     difference_text = _difference_text(comparison_row)
     score_with_brain, score_without_brain = (
         tables.score_interval_table(evaluation, model_name).loc[
@@ -2127,13 +2128,6 @@ def _ridge_scales_sentence(evaluation: Evaluation, ridge_name: str) -> str:
     if chosen_ridge_kinds.count("none") == len(chosen_ridge_kinds) > 0:
         return f"{ridge_name} used no connectome in any of {folds_text}."
     return ""
-
-
-def _row_verdict(comparison_row: pd.Series) -> str:
-    """Return whether the difference of a comparison of two models is shown."""
-    return difference_verdict(
-        comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
-    )
 
 
 def _has_random_connectome_score(

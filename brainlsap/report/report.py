@@ -25,7 +25,7 @@ from brainlsap.files import (
     lock_folder,
     replace_when_whole,
 )
-from brainlsap.report.tables import audit_table, feature_text, table_text
+from brainlsap.report.tables import audit_table, feature_text, is_external, table_text
 from brainlsap.text import join_with_commas, option_text
 
 REPORT_FOLDER, PRIVATE_FOLDER, EVALUATION_FOLDER = "report", "private", "evaluation"
@@ -155,11 +155,11 @@ def change_subgroups(evaluation: Evaluation, columns: Sequence[str]) -> Evaluati
     try:
         subgroup_columns = choose_subgroup_columns(study_table, columns)
     except ParameterError as error:
-        is_external = "external" in evaluation.settings
+        command_name = "evaluate" if is_external(evaluation) else "run"
         raise ParameterError(
             f"the stored table of people does not define these subgroups: {error} To "
             "use columns that are not stored, run "
-            f"`brainlsap {'evaluate' if is_external else 'run'}` again with "
+            f"`brainlsap {command_name}` again with "
             f"{option_text('subgroups')}.",
             kind=NO_SUBGROUPS,
         ) from error
