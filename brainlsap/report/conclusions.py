@@ -1433,7 +1433,7 @@ def _covariates_score_sentence(evaluation: Evaluation, main_accuracy: float) -> 
     return (
         f"{evaluation.models[0]} scores {main_accuracy:.3f}; "
         f"{tables.covariates_text(evaluation)} {adverb_text} {verb} "
-        f"{covariates_only_score:.3f} in a linear model (chance {chance_score:.3f})."
+        f"{covariates_only_score:.3f} (chance {chance_score:.3f})."
     )
 
 
@@ -1452,16 +1452,17 @@ def _list_covariate_sentences(
             )
         )
         sentences.append(_covariate_differences_sentence(finding_table))
-    # All of them: a low score of one variable would be a selection.
-    score_texts = [
-        f"{covariate_name} {score_by_covariate[covariate_name]:.2f}"
+    # Groups also show relations that are not linear, as those of a U-shaped age.
+    covariate_by_group_score = {
+        score_by_covariate[covariate_name]: covariate_name
         for covariate_name in _list_known_covariates(evaluation)
         if covariate_name in score_by_covariate
-    ]
-    if score_texts:
+    }
+    if covariate_by_group_score:
+        best_score = max(covariate_by_group_score)
         sentences.append(
-            "Balanced accuracy from each variable alone, by groups of its values "
-            f"instead of a linear model: {', '.join(score_texts)}."
+            "The best single variable, divided into groups, scores "
+            f"{best_score:.2f} ({covariate_by_group_score[best_score]})."
         )
     uncompared_covariate_names = _list_uncompared_covariates(evaluation)
     if uncompared_covariate_names:
@@ -1487,16 +1488,14 @@ def _covariate_differences_sentence(finding_table: pd.DataFrame | None) -> str:
     if finding_table is None or "covariate" not in finding_table:
         return ""
     difference_texts = [
-        f"{finding_record['covariate']} ({p_phrase(finding_record['p_value'])})"
+        f"{finding_record['covariate']} (uncorrected "
+        f"{p_phrase(finding_record['p_value'])})"
         for finding_record in finding_table.to_dict("records")
         if finding_record["p_value"] < ALPHA
     ]
     if not difference_texts:
         return ""
-    return (
-        "The leakage audit shows that classes differ in "
-        f"{join_with_and(difference_texts)}; p is not corrected."
-    )
+    return f"Classes differ in {join_with_and(difference_texts)}."
 
 
 def _shares_sites(evaluation: Evaluation) -> bool:
@@ -1571,9 +1570,9 @@ def confounding_text(
         covariate_names.append("another variable")
         verb = "does" if len(evaluation.settings["covariates"]) == 1 else "do"
         covariates_sentence = (
-            f"{capitalize_first_letter(tables.covariates_text(evaluation))} alone "
-            f"{verb} not explain the score, because brain data improve the prediction "
-            f"from {tables.covariates_text(evaluation)}. "
+            f"{capitalize_first_letter(tables.covariates_text(evaluation))} {verb} not "
+            "fully explain the score, because brain data improve the prediction from "
+            f"{tables.covariates_text(evaluation)}. "
         )
     return (
         f"{covariates_sentence}The label may be confounded with "
@@ -1968,7 +1967,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     )
     baseline_name = NESTED_RIDGES[0]
     verdict_text, label = NOT_SHOWN, ""
-    reason_text = answer_sentence = ridge_scales_sentence = ""
+    reason_text = unused_connectome_sentence = ""
     score_sentences = []
     partial_conclusions = tuple[Conclusion, ...]()
     estimate = interval_low = interval_high = p_value = np.nan
@@ -1981,10 +1980,10 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             network_gain_verdict.high,
         )
         partial_conclusions = _judge_connectome_gains(connectome_gain)
-        reason_text, answer_sentence = _gain_verdict_and_basis(
+        reason_text = _gain_verdict_text(
             network_gain_verdict.answer, partial_conclusions
         )
-        ridge_scales_sentence = _ridge_scales_sentence(
+        unused_connectome_sentence = _unused_connectome_sentence(
             evaluation, connectome_model_name
         )
         if network_gain_verdict.answer == "yes":
@@ -2026,10 +2025,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     return Conclusion(
         "Does the connectome help?",
         verdict_text,
-        # The scores come first: they are of the model that predicts.
-        " ".join(
-            filter(None, [ridge_scales_sentence, *score_sentences, answer_sentence])
-        ),
+        " ".join(filter(None, [unused_connectome_sentence, *score_sentences])),
         estimate,
         interval_low,
         interval_high,
@@ -2052,17 +2048,20 @@ def _gain_label(
     return NO_GAIN if interval_low <= 0 else TOO_SMALL
 
 
-def _gain_verdict_and_basis(
+def _gain_verdict_text(
     gain_answer_text: str, partial_conclusions: Sequence[Conclusion]
-) -> tuple[str, str]:
-    """Return whether the connectome helps, in words, and the basis of the answer."""
+) -> str:
+    """Return whether the connectome adds information, as a sentence."""
     if gain_answer_text == "yes":
         return (
             "The connectome of the study adds more information than random connectomes "
-            "do.",
-            "With this connectome, the data are at least 20 times as probable as with "
-            "relabelled and with rewired connectomes, if all regions have one common "
-            "scale (90% intervals above 0).",
+            "do: with it, the data are at least 20 times as probable (90% intervals "
+            "above 0)."
+        )
+    if gain_answer_text == "unclear":
+        return (
+            "The data do not show whether the connectome adds more information than "
+            "random connectomes do."
         )
     verdict_by_reference = {
         reference_name: partial_conclusion.verdict
@@ -2070,23 +2069,6 @@ def _gain_verdict_and_basis(
             ("no connectome", *RANDOM_CONNECTOMES), partial_conclusions, strict=True
         )
     }
-    reference_names_by_verdict: dict[str, list[str]] = {}
-    for reference_name, verdict_text in verdict_by_reference.items():
-        reference_names_by_verdict.setdefault(verdict_text, []).append(reference_name)
-    verdict_texts = [
-        f"{verdict_text} against {join_with_and(reference_names)}"
-        for verdict_text, reference_names in reference_names_by_verdict.items()
-    ]
-    verdict_sentence = (
-        "Gain in information if all regions have one common scale (90% intervals): "
-        f"{', '.join(verdict_texts)} connectomes."
-    )
-    if gain_answer_text == "unclear":
-        return (
-            "The data do not show whether the connectome helps more than random "
-            "connectomes do.",
-            verdict_sentence,
-        )
     excluded_connectome_names = [
         connectome_name
         for connectome_name in RANDOM_CONNECTOMES
@@ -2099,33 +2081,27 @@ def _gain_verdict_and_basis(
     ]
     excluded_text = f"{join_with_and(excluded_connectome_names)} connectomes"
     reason_text = (
-        f"No gain of the connectome over {excluded_text} was found"
+        f"No gain in information over {excluded_text} was found"
         if min(conclusion.low for conclusion in partial_conclusions) <= 0
-        else f"The gain over {excluded_text} is too small to count"
+        else f"The gain in information over {excluded_text} is too small to count"
     )
     if unclear_connectome_names:
         reason_text += (
             f"; a gain over {join_with_and(unclear_connectome_names)} connectomes is "
             "neither shown nor excluded"
         )
-    return f"{reason_text}.", verdict_sentence
+    return f"{reason_text}."
 
 
-def _ridge_scales_sentence(evaluation: Evaluation, ridge_name: str) -> str:
-    """Return in how many folds a ridge has a scale per region, or no connectome."""
+def _unused_connectome_sentence(evaluation: Evaluation, ridge_name: str) -> str:
+    """Return that a ridge chose no connectome in all folds; "" if it chose one."""
     ridge_row_mask = evaluation.fits["model"] == ridge_name
     ridge_fit_table = evaluation.fits[ridge_row_mask]
     if collect_model_settings(ridge_fit_table).get("scales") != "auto":
         return ""
     chosen_ridge_kinds = tables.list_reported_values(ridge_fit_table, "chosen")
-    folds_text = count_text(len(chosen_ridge_kinds), "fold")
-    n_region_folds = chosen_ridge_kinds.count("regions")
-    if n_region_folds:
-        return (
-            f"{ridge_name} has a scale for each region in {n_region_folds} of "
-            f"{folds_text}."
-        )
     if chosen_ridge_kinds.count("none") == len(chosen_ridge_kinds) > 0:
+        folds_text = count_text(len(chosen_ridge_kinds), "fold")
         return f"{ridge_name} used no connectome in any of {folds_text}."
     return ""
 
@@ -2148,10 +2124,15 @@ def _random_connectome_score_sentence(comparison_row: pd.Series) -> str:
     """Return the score of LSAP-R minus that with a random connectome, if both ran."""
     if not np.isfinite(comparison_row["difference"]):
         return ""
+    verdict_phrase = {
+        YES: "the study's connectome is better",
+        NO: "the random connectome is better",
+        NOT_SHOWN: "no clear difference",
+    }[_row_verdict(comparison_row)]
     return (
-        f"Balanced accuracy of LSAP-R minus that of {RANDOM_CONNECTOME_RIDGE} (a "
-        f"random connectome): {_difference_text(comparison_row)} (95%; "
-        f"{_holm_phrase(comparison_row)}), {_row_verdict(comparison_row)}."
+        "The score of LSAP-R minus its score with a random connectome "
+        f"({RANDOM_CONNECTOME_RIDGE}) is {_difference_text(comparison_row)} (95%; "
+        f"{_holm_phrase(comparison_row)}): {verdict_phrase}."
     )
 
 

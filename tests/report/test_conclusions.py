@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from brainlsap.evaluation import rank_regions
+from brainlsap.evaluation.connectome_worth import RANDOM_CONNECTOMES
 from brainlsap.evaluation.models import (
     ADDED_VALUE_MODELS,
     NESTED_RIDGES,
@@ -247,9 +248,10 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
         assert (answer.answer, answer.verdict) == (expected, verdict)
         part_verdict = LOSS if lead < 0 else verdict
         assert answer.partial_conclusions[1].verdict == part_verdict
-        # Every part is named with its verdict, unless all are met.
-        for part in answer.partial_conclusions:
-            assert (f"{part.verdict} against" in answer.sentence) == (expected != YES)
+        # Random connectomes are named if a gain over them is excluded.
+        for connectome_name in RANDOM_CONNECTOMES:
+            is_excluded = verdict in (NO_GAIN, TOO_SMALL)
+            assert (connectome_name in answer.reason) == is_excluded
         # The verdict follows from its three parts.
         assert len(answer.partial_conclusions) == 3
         is_met = {part.answer for part in answer.partial_conclusions} == {YES}
@@ -267,6 +269,9 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
         NO_GAIN,
     ]
     assert answer.verdict == NOT_SHOWN
+    excluded_text, unclear_text = answer.reason.split(";")
+    assert "rewired" in excluded_text
+    assert "relabelled" in unclear_text
     # A gain that is shown over the other kind is not mentioned.
     mixed = draw_gain_table(0, 1)
     is_relabelled = mixed["connectome"] == "relabelled"
@@ -500,7 +505,7 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
         assert covariates.question == "Could AGE, SEX or site explain the score?"
         assert covariates.verdict == expected
         is_excluded = expected == not_explained
-        assert ("SEX (p = 0.010" in covariates.sentence) == is_excluded
+        assert ("SEX (uncorrected p = 0.010" in covariates.sentence) == is_excluded
         assert ("Site was not tested" in covariates.sentence) == is_excluded
         is_site_named = "audit warns of SITE" in covariates.reason
         assert is_site_named == (covariate == "SITE" and answer == YES)
@@ -520,7 +525,7 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
     assert covariates.verdict == (NOT_FULLY if answer == YES else POSSIBLY)
     # The sentence of the methods agrees with the answer.
     confounding = conclusions.confounding_text(beside, found)
-    assert ("AGE and SEX alone do not explain" in confounding) == (answer == YES)
+    assert ("AGE and SEX do not fully explain" in confounding) == (answer == YES)
     assert ("site, scanner or another" in confounding) == (answer == YES)
     # Verbs agree with the number of covariates, not of their kinds.
     for columns, verbs in (
@@ -532,7 +537,7 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
         is_stated = f" {verbs[0]} 0." in judged.covariates.reason.split(";")[-1]
         assert is_stated == (answer == YES)
         confounding = conclusions.confounding_text(named, judged)
-        assert (f"alone {verbs[1]} not" in confounding) == (answer == YES)
+        assert (f" {verbs[1]} not fully explain" in confounding) == (answer == YES)
     forbidden_names = [text for text in found.may_not_write if "AGE and SEX" in text]
     assert len(forbidden_names) == (answer != YES)
     rows = tables.added_value_text_table(beside)
@@ -728,9 +733,9 @@ def test_folds_of_a_hardly_trained_network_are_those_with_weight(
 @pytest.mark.parametrize(
     ("better_name", "answer", "score_verdict"),
     [
-        ("LSAP-R", YES, YES),
-        (RANDOM_CONNECTOME_RIDGE, NOT_SHOWN, NO),
-        (None, YES, NOT_SHOWN),
+        ("LSAP-R", YES, "study's connectome is better"),
+        (RANDOM_CONNECTOME_RIDGE, NOT_SHOWN, "random connectome is better"),
+        (None, YES, "no clear difference"),
     ],
 )
 def test_the_score_with_a_random_connectome_is_subtracted(
@@ -748,7 +753,7 @@ def test_the_score_with_a_random_connectome_is_subtracted(
     difference = row.loc[RANDOM_CONNECTOME_RIDGE, "difference"]
     _, control_text = conclusion.sentence.split(RANDOM_CONNECTOME_RIDGE)
     assert f"{difference:+.3f}" in control_text
-    assert f"), {score_verdict}." in control_text
+    assert control_text.endswith(f"{score_verdict}.")
     assert conclusion.answer == answer
 
 
