@@ -560,6 +560,8 @@ class FeatureSources:
     """Columns of ids and visits that the user named."""
     people_contents: TableContents | None = None
     """The table of people, with which other tables are compared."""
+    people_sheet_contents: Sequence[TableContents] = ()
+    """All sheets of the file of people."""
 
     @cached_property
     def table_contents_list(self) -> list[TableContents]:

@@ -574,6 +574,7 @@ def open_scans_and_sources(
         feature_sources.study_files = make_study_files(people_names=people_identities)
     people_contents = people_contents_list[0]
     feature_sources.people_contents = people_contents
+    feature_sources.people_sheet_contents = sheet_contents_list
     feature_sources.people_column_names = {*people_contents.text_table}
     _check_user_columns(feature_sources)
     facts_by_person_and_visit, people_findings = list_facts_and_findings(

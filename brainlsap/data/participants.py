@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from brainlsap.data.column_conflicts import find_column_conflicts
 from brainlsap.data.covariates import (
     COVARIATES,
     KEY_COLUMNS,
@@ -621,6 +622,11 @@ def list_scans(
     scan_table = pd.DataFrame(visit_list.name_triples, columns=KEY_COLUMNS[:3])
     scans = visit_list.scans
     scan_fault_findings = visit_list.fault_findings
+    conflict_faults, conflict_notes = _list_conflict_faults_and_notes(
+        feature_sources, scans, covariate_table, facts_by_person_and_visit, label_name
+    )
+    scan_fault_findings += conflict_faults
+    omission_findings += conflict_notes
     class_names: tuple[str, ...] = (UNLABELLED,)
     are_classes_ordered = False
     if label_name is None:
@@ -673,6 +679,40 @@ def list_scans(
         scan_fault_findings,
         left_out_scans=visit_list.left_out_scans,
     )
+
+
+def _list_conflict_faults_and_notes(
+    feature_sources: FeatureSources,
+    scans: Sequence[Scan],
+    covariate_table: pd.DataFrame,
+    facts_by_person_and_visit: FactsByPersonAndVisit,
+    label_name: str | None,
+) -> tuple[list[Finding], list[Finding]]:
+    """Return faults and notes on columns that differ between the tables of a study.
+
+    `covariate_table` has one row for each scan.
+    """
+    if feature_sources.people_contents is None:
+        return [], []
+    conflict_findings = find_column_conflicts(
+        feature_sources.people_contents,
+        [*feature_sources.people_sheet_contents, *feature_sources.table_contents_list],
+        feature_sources.study_files,
+        scans,
+        {
+            str(column_name): covariate_table[column_name].tolist()
+            for column_name in covariate_table
+        },
+        facts_by_person_and_visit,
+        label_name,
+    )
+    fault_findings = [
+        finding for finding in conflict_findings if finding.severity == FAULT
+    ]
+    note_findings = [
+        finding for finding in conflict_findings if finding.severity != FAULT
+    ]
+    return fault_findings, note_findings
 
 
 def _list_commonest_fault_text(
