@@ -16,6 +16,7 @@ from brainlsap.data.features import FeatureSources, Source
 from brainlsap.data.find_files import (
     Scan,
     count_scans_by_path_pattern,
+    find_unreadable_connectome_error,
     list_files_outside_scans,
     to_bare_id,
 )
@@ -510,7 +511,10 @@ class _OptionSearch:
                 re.sub(r"\d+", "", str(file_path)): file_path
                 for file_path in list_files_outside_scans(self.folder)
             }
-            if not any(map(is_matrix_file, path_by_form.values())):
+            # What cannot be read must be corrected, not left out.
+            has_matrix = any(map(is_matrix_file, path_by_form.values()))
+            matrix_error = find_unreadable_connectome_error(self.folder, scans)
+            if not has_matrix and matrix_error is None:
                 self.adopted_options["connectome"] = NO_CONNECTOME
         elif len(matrix_names) == 1:
             bare_words = {*map(to_bare_id, re.split(r"[\W_]", matrix_names[0]))}

@@ -28,7 +28,7 @@ from brainlsap.data.row_order import (
     list_row_orders,
 )
 from brainlsap.data.table_rows import find_line_delimiter, split_line_cells
-from brainlsap.data.tables import read_numbered_lines
+from brainlsap.data.tables import has_decimal_comma, read_numbered_lines
 from brainlsap.exceptions import (
     BrainlsapError,
     FileFormatError,
@@ -47,6 +47,14 @@ DEFAULT_MEASURES = ("sift_radius2_count", "radius2_count", "count")
 # Maximum number of regions that a tool leaves out because a brain lacks them. A matrix
 # without more regions is of another atlas.
 MAX_ABSENT_REGIONS = 8
+_TEXT_SUFFIXES = (".csv", ".dat", ".tsv", ".txt")
+# Smaller arrays of numbers are no connectomes.
+_MIN_MATRIX_ROWS = 5
+# A text that cannot be read is a connectome if it is a square of numbers, apart from a
+# row or column of names and from cells with a fault.
+_MAX_EXTRA_LINES = 2
+_MIN_SHARE_OF_NUMBERS = 0.8
+_DECIMAL_COMMA_CELL = re.compile(r"(?:^|[;\s])-?\d+,\d+[;\s]")
 _NUMBERS = re.compile(r"(?:[-+.\d\s]|(?<=[\d.])e(?=[-+\d])|nan|inf)*", re.IGNORECASE)
 # Number of lines of a text by which a list of connections is recognised.
 _N_SAMPLE_LINES = 5
@@ -701,13 +709,7 @@ def _read_text_matrices(connectome_path: Path) -> list[RawMatrix]:
     if not text_lines:
         return []
     delimiter = find_line_delimiter(text_lines[0])
-    if re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", text_lines[-1]):
-        raise FileFormatError(
-            "the numbers have decimal commas. Write decimal points, and remove "
-            "separators of thousands.",
-            path=connectome_path,
-            kind="decimal commas",
-        )
+    _refuse_decimal_commas(connectome_path, text_lines, delimiter)
     if delimiter and all(text_line.endswith(delimiter) for text_line in text_lines):
         text_lines = [text_line[:-1] for text_line in text_lines]
     sample_cell_rows = [
@@ -761,6 +763,37 @@ def _read_text_matrices(connectome_path: Path) -> list[RawMatrix]:
     ]
 
 
+def _refuse_decimal_commas(
+    connectome_path: Path, text_lines: Sequence[str], delimiter: str | None
+) -> None:
+    """Raise if the numbers of the last line have decimal commas; name the first one."""
+    if delimiter != "," or '"' not in text_lines[-1]:
+        if not _DECIMAL_COMMA_CELL.search(text_lines[-1]):
+            return
+        # A comma is then no delimiter, even in a line that has no other.
+        delimiter = delimiter if delimiter != "," else None
+    elif not any(map(has_decimal_comma, split_line_cells(text_lines[-1], delimiter))):
+        return
+    cell_text = next(
+        (
+            f"{cell_text!r} in row {row_number}, column {column_number}"
+            for row_number, text_line in enumerate(text_lines, start=1)
+            for column_number, cell_text in enumerate(
+                split_line_cells(text_line, delimiter), start=1
+            )
+            if has_decimal_comma(cell_text)
+        ),
+        "",
+    )
+    raise FileFormatError(
+        "the numbers have decimal commas",
+        path=connectome_path,
+        kind="decimal commas",
+        got=cell_text,
+        advice="Write decimal points, and remove separators of thousands",
+    )
+
+
 def _check_rows_match_columns(
     connectome_path: Path, row_names: Sequence[str], column_names: Sequence[str]
 ) -> None:
@@ -787,6 +820,7 @@ def _check_rows_match_columns(
         "leave the scan out.",
         path=connectome_path,
         kind="names per axis",
+        values={"is_matrix": True},
     )
 
 
@@ -1040,9 +1074,7 @@ class MatrixFormat(NamedTuple):
 
 
 FORMATS: dict[str, MatrixFormat] = {
-    **dict.fromkeys(
-        (".csv", ".dat", ".gz", ".tsv", ".txt"), MatrixFormat(_read_text_matrices)
-    ),
+    **dict.fromkeys((*_TEXT_SUFFIXES, ".gz"), MatrixFormat(_read_text_matrices)),
     **dict.fromkeys((".h5", ".hdf5"), MatrixFormat(_read_hdf_matrices, True)),
     ".gii": MatrixFormat(_read_gii_matrices),
     ".mat": MatrixFormat(_read_mat_matrices, True),
@@ -1068,6 +1100,58 @@ def read_raw_matrices(connectome_path: Path) -> list[RawMatrix]:
     return raw_matrices
 
 
+def find_unreadable_matrix_error(
+    connectome_path: Path, *, is_named_connectome: bool
+) -> FileFormatError | None:
+    """Return the error of a text file that is a matrix by its name or form, or None.
+
+    The form is that of a matrix if the rows and columns have the same names, or if most
+    cells are numbers in about as many rows as columns.
+    """
+    suffix = connectome_path.suffix.lower()
+    if suffix not in _TEXT_SUFFIXES or not connectome_path.is_file():
+        return None
+    try:
+        with convert_reading_errors(connectome_path, f"a {suffix} file"):
+            read_raw_matrices(connectome_path)
+    except FileFormatError as error:
+        if is_named_connectome or error.values.get("is_matrix"):
+            return error
+        with suppress(BrainlsapError):
+            if _has_matrix_form(connectome_path, error.kind):
+                return error
+    except BrainlsapError:
+        pass
+    return None
+
+
+def _has_matrix_form(connectome_path: Path, error_kind: str) -> bool:
+    """Return whether most cells of a text file are numbers, in a square."""
+    text_lines = [
+        text_line
+        for _, text_line in read_numbered_lines(connectome_path)
+        if text_line[0] != "#"
+    ]
+    delimiter = find_line_delimiter(text_lines[-1]) if text_lines else None
+    has_quoted_cells = bool(text_lines) and '"' in text_lines[-1]
+    if error_kind == "decimal commas" and delimiter == "," and not has_quoted_cells:
+        delimiter = None
+    cell_rows = [split_line_cells(text_line, delimiter) for text_line in text_lines]
+    inner_cells = [
+        cell_text for row_cells in cell_rows[1:] for cell_text in row_cells[1:]
+    ]
+    n_numbers = sum(
+        _is_number(cell_text) or has_decimal_comma(cell_text)
+        for cell_text in inner_cells
+    )
+    n_rows, n_columns = len(cell_rows), max(map(len, cell_rows), default=0)
+    return (
+        min(n_rows, n_columns) > _MIN_MATRIX_ROWS
+        and abs(n_rows - n_columns) <= _MAX_EXTRA_LINES
+        and n_numbers > _MIN_SHARE_OF_NUMBERS * len(inner_cells)
+    )
+
+
 def is_matrix_file(connectome_path: Path) -> bool:
     """Return whether a file holds a connectome of any atlas, or many."""
     if connectome_path.is_file() and connectome_path.suffix.lower() in FORMATS:
@@ -1076,7 +1160,10 @@ def is_matrix_file(connectome_path: Path) -> bool:
             convert_reading_errors(connectome_path, "a matrix"),
         ):
             array_shape = read_raw_matrices(connectome_path)[0].weights.shape
-            return len(array_shape) == 2 and 5 < array_shape[0] == array_shape[1]
+            return (
+                len(array_shape) == 2
+                and _MIN_MATRIX_ROWS < array_shape[0] == array_shape[1]
+            )
     return False
 
 

@@ -18,7 +18,11 @@ from typing import NamedTuple, TypeVar
 import pandas as pd
 
 from brainlsap.atlas import Atlas
-from brainlsap.data.connectomes import FORMATS, is_matrix_file
+from brainlsap.data.connectomes import (
+    FORMATS,
+    find_unreadable_matrix_error,
+    is_matrix_file,
+)
 from brainlsap.data.flow import format_leave_out_advice
 from brainlsap.data.id_columns import (
     NO_CHOICE,
@@ -900,6 +904,30 @@ def list_files_outside_scans(folder: Path) -> list[Path]:
             if file_path.suffix.lower() in FORMATS and file_path.name[0] != "."
         ]
     return file_paths
+
+
+def find_unreadable_connectome_error(
+    folder: Path, scans: Iterable[Scan]
+) -> FileFormatError | None:
+    """Return the error of the first connectome of a study that cannot be read.
+
+    Of files whose names differ only in digits, the first is read.
+    """
+    path_by_form: dict[str, Path] = {}
+    scan_paths = (file_path for scan in scans for file_path in scan.paths)
+    for file_path in (*list_files_outside_scans(folder), *scan_paths):
+        path_by_form.setdefault(re.sub(r"\d+", "", str(file_path)), file_path)
+    for file_path in path_by_form.values():
+        matrix_error = find_unreadable_matrix_error(
+            file_path,
+            is_named_connectome=any(
+                fnmatchcase(file_path.name, name_pattern)
+                for name_pattern in CONNECTOME_PATTERNS
+            ),
+        )
+        if matrix_error is not None:
+            return matrix_error
+    return None
 
 
 def count_scans_by_path_pattern(folder: Path, scans: Sequence[Scan]) -> dict[str, int]:

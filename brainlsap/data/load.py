@@ -34,6 +34,7 @@ from brainlsap.data.find_files import (
     ScanIdentity,
     StudyFiles,
     count_scans_by_path_pattern,
+    find_unreadable_connectome_error,
     list_files_outside_scans,
     to_bare_id,
 )
@@ -995,6 +996,13 @@ def _make_no_connectome_fault(
     if study_files.pattern_by_feature.get("connectome"):
         message = study_files.unmatched_pattern_text("connectome", scans)
         return Finding(message, FAULT, kind=NO_IMAGE)
+    matrix_error = find_unreadable_connectome_error(study_files.folder, scans)
+    if matrix_error is not None:
+        return replace(
+            Finding.from_error(matrix_error),
+            message="no scan has a connectome that can be read, but this file seems to "
+            f"be one: {matrix_error.message}",
+        )
     scan_names_text = join_with_commas((scan.name for scan in scans), 3)
     message = (
         f"no connectome: none of {len(scans)} scans has {expected_connectome_text}; "

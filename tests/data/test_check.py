@@ -159,6 +159,55 @@ def test_a_refused_study_is_read_as_suggested(study, tiny, arrange, name, value)
     assert not found
 
 
+def write_decimal_commas(path):
+    path.write_text(path.read_text().replace(",", ";").replace(".", ","))
+
+
+def write_word(path):
+    rows = path.read_text().splitlines()
+    cells = rows[3].split(",")
+    path.write_text("\n".join([*rows[:3], ",".join([*cells[:-1], "x"]), *rows[4:]]))
+
+
+def delete_row(path):
+    path.write_text("\n".join(path.read_text().splitlines()[:-1]))
+
+
+@pytest.mark.parametrize("damage", [write_decimal_commas, write_word, delete_row])
+@pytest.mark.parametrize(
+    ("place", "stem"), [("", "template"), ("", "{}_weights"), ("{}/dwi", "{}_weights")]
+)
+def test_an_unreadable_connectome_is_named_and_not_left_out(
+    study, tiny, damage, place, stem
+):
+    people = [f"sub-0{i}" for i in range(1, 6)]
+    pd.DataFrame(
+        {"participant_id": people, "diagnosis": ["CN", "AD", "CN", "AD", "CN"]}
+        | {name: np.linspace(1, 2, 5) + i for i, name in enumerate(NAMES)}
+    ).to_csv(study / "fdg.csv", index=False)
+    (study / "participants.tsv").unlink()
+    matrix = next(study.glob("sub-*/**/*connectivity.csv")).read_text()
+    for folder in study.glob("sub-*"):
+        shutil.rmtree(folder)
+    for person in people:
+        path = study / place.format(person) / f"{stem.format(person)}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        header, *rows = matrix.splitlines()
+        path.write_text("\n".join([header, *(f"{row}.5" for row in rows)]))
+        damage(path)
+    options = {"atlas": tiny, "feature": "fdg"}
+    check = check_cohort(study, **options)
+    (fault,) = [finding for finding in check.findings if finding.path is not None]
+    assert path.name.replace("sub-05", "sub-01") in str(fault.path)
+    assert suggest_options(check, options) == []
+    # without the files, it is right to read none
+    for path in [*study.glob("*.csv"), *study.glob("sub-*/**/*.csv")]:
+        if path.name != "fdg.csv":
+            path.unlink()
+    check = check_cohort(study, **options)
+    assert suggest_options(check, options) == [{"connectome": "none"}]
+
+
 def test_a_study_is_not_read_again_with_the_options_it_was_checked_with(
     study, tiny, monkeypatch
 ):

@@ -153,6 +153,7 @@ def test_spellings_numbers_and_names_to_leave_out(read, tiny, matrix):
         ("1,2,3\n4,5,6\n", "matrix shape"),
         ("1,2\n3\n", "unreadable"),
         ("1,5;2\n3,5;4\n", "decimal commas"),
+        ('"1,5","2"\n"3,5","4"\n', "decimal commas"),
         ("1 2\n3 x\n", "unreadable"),
         ("a,b\n1,2\n3,\n", "unreadable"),
         ("a,b,c\n1,2\n3,4\n", "names per axis"),
@@ -163,6 +164,21 @@ def test_spellings_numbers_and_names_to_leave_out(read, tiny, matrix):
 def test_text_refused(read, text, kind):
     with raises_kind(kind, "c.csv"):
         read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "cell_text"),
+    [
+        ("a;b\n1;2\n3,5;4\n", "'3,5' in row 3, column 1"),
+        ("1 2,5\n3,5 4\n", "'2,5' in row 1, column 2"),
+        ('"1","2,25"\n"3,5","4"\n', "'2,25' in row 1, column 2"),
+    ],
+)
+def test_the_first_cell_with_a_decimal_comma_is_named(read, text, cell_text):
+    with raises_kind("decimal commas", "c.csv") as caught:
+        read(text)
+    assert caught.value.got == cell_text
+    assert "decimal points" in caught.value.advice
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
