@@ -21,7 +21,7 @@ computed from scratch, the sampled states with a posterior that is enumerated on
 grid, and whole sweeps without data with the prior.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -90,6 +90,16 @@ def sample_scales(
     )
 
 
+class ScaleProducts(NamedTuple):
+    """Coefficients of Z and products of its columns, as in :class:`ScaleSampler`."""
+
+    g: np.ndarray
+    Z: Any
+    XtZ: Any
+    ZtZ: np.ndarray
+    Ztt: np.ndarray
+
+
 class ScaleSampler:
     """The state of the sampler, and one method for every step of a sweep.
 
@@ -113,6 +123,11 @@ class ScaleSampler:
     log_common, spread, log_ridge : float
     g : array of shape (n_terms, n_columns)
         Coefficients of the standardised columns Z at these scales.
+    Z : array of shape (n_scans, n_columns) or None
+        Where the evidence uses the matrix of the scans.
+    XtZ : array of shape (n_terms, n_columns, n_columns) or None
+        Products of the terms of all columns with each column of Z, where the evidence
+        uses the Gram matrix of the terms.
     ZtZ : array of shape (n_columns, n_columns)
     Ztt : array of shape (n_columns, n_targets)
     M_inverse : array of shape (n_columns, n_columns)
@@ -147,29 +162,37 @@ class ScaleSampler:
         term_coefs_on_grid, _ = term_coefs_and_slopes(
             np.exp(self.log_scale_grid), evidence_function.B
         )
-        # of every region: coefficients (n_grid, n_terms, n_features), the same as rows
-        # of all its columns' terms (n_grid, n_features, n_features * n_terms), and its
-        # block of Z'Z (n_grid, n_features, n_features)
-        self._region_coefs, self._coefs_on_grid, self._diagonal_blocks = [], [], []
-        # of every region, where the matrix of the scans is used: its terms, contiguous
+        # of every region, where the matrix of the scans is used: its terms as rows
         self._region_terms = []
+        coef_arrays, diagonal_blocks = [], []
         for region_slice in self.region_slices:
             if evidence_function.gram is None:
-                region_terms = np.ascontiguousarray(
-                    evidence_function.X[:, :, region_slice]
+                region_terms = evidence_function.X[:, :, region_slice]
+                flat_terms = region_terms.transpose(2, 0, 1).reshape(
+                    -1, region_terms.shape[1]
                 )
-                self._region_terms.append(region_terms)
+                self._region_terms.append(np.ascontiguousarray(flat_terms))
             region_coefs, diagonal_block = _compute_grid_coefs_and_products(
                 evidence_function, region_slice, term_coefs_on_grid
             )
-            region_coefs_on_grid = np.einsum(
-                "arf,fg->afgr", region_coefs, np.eye(n_features)
-            )
-            self._region_coefs.append(region_coefs)
-            self._coefs_on_grid.append(
-                region_coefs_on_grid.reshape(_N_GRID, n_features, -1)
-            )
-            self._diagonal_blocks.append(diagonal_block)
+            coef_arrays.append(region_coefs)
+            diagonal_blocks.append(diagonal_block)
+        # of every region: coefficients (n_grid, n_terms, n_features), and its block of
+        # Z'Z (n_grid, n_features, n_features)
+        self._region_coefs = np.stack(coef_arrays)
+        self._diagonal_blocks = np.stack(diagonal_blocks)
+        # The same as rows of all columns' terms of the region, with the shape
+        # (n_rois, n_grid, n_features, n_features * n_terms).
+        self._coefs_on_grid = np.einsum(
+            "parf,fg->pafgr", self._region_coefs, np.eye(n_features)
+        ).reshape(*self._diagonal_blocks.shape[:3], -1)
+        # Products of these terms with the targets, with the shape
+        # (n_rois, n_features * n_terms, n_targets).
+        self._region_Xtt = (
+            evidence_function.Xtt.transpose(1, 0, 2)
+            .reshape(evidence_function.n_rois, -1, evidence_function.n_targets)
+            .copy()
+        )
         log_scales = np.log(np.maximum(initial_fit.scales, 1e-9))
         self.set_scales(self.nearest_grid_indices(log_scales))
 
@@ -185,35 +208,36 @@ class ScaleSampler:
     def set_scales(self, grid_indices: np.ndarray) -> None:
         """Move to these scales."""
         self.grid_indices = grid_indices
-        self.g, self.ZtZ, self.Ztt = self.compute_coefs_and_products(grid_indices)
+        self._set_products(self.compute_products(grid_indices))
 
-    def compute_coefs_and_products(
-        self, grid_indices: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the coefficients of all columns, Z'Z and Z't at these scales."""
-        evidence_moments = self.evidence_function.moments(
-            np.exp(self.log_scale_grid[grid_indices])
-        )
-        column_coefs = [
-            region_coefs[a]
-            for region_coefs, a in zip(self._region_coefs, grid_indices, strict=True)
-        ]
-        return (
-            np.concatenate(column_coefs, axis=1),
-            evidence_moments.ZtZ,
-            evidence_moments.Ztt,
-        )
+    def _set_products(self, scale_products: "ScaleProducts") -> None:
+        self.g, self.Z, self.XtZ, self.ZtZ, self.Ztt = scale_products
+        if self.XtZ is not None:
+            self.XtZ = np.ascontiguousarray(
+                self.XtZ
+            )  # of a region, rows of all columns
+
+    def compute_products(self, grid_indices: np.ndarray) -> "ScaleProducts":
+        """Return the coefficients of all columns and their products at these scales."""
+        evidence_function = self.evidence_function
+        n_rois, n_columns = evidence_function.n_rois, evidence_function.n_columns
+        column_coefs = self._region_coefs[np.arange(n_rois), grid_indices]
+        g = column_coefs.transpose(1, 0, 2).reshape(-1, n_columns)
+        Ztt = np.einsum("rd,rdk->dk", g, evidence_function.Xtt)
+        if evidence_function.gram is None:
+            Z = np.einsum("rnd,rd->nd", evidence_function.X, g)
+            return ScaleProducts(g, Z, None, Z.T @ Z, Ztt)
+        ZtX = _combine_gram_rows(evidence_function.gram, g)
+        ZtZ = np.einsum("mrd,rd->md", ZtX, g)
+        return ScaleProducts(g, None, ZtX.transpose(1, 2, 0), ZtZ, Ztt)
 
     def draw_sweep_densities(self) -> np.ndarray:
         """Draw everything once; return the conditional densities (n_rois, n_grid)."""
         n_rois = self.evidence_function.n_rois
         self.draw_ridge()
         conditional_densities = np.empty((n_rois, _N_GRID))
-        Z = None
-        if self.evidence_function.gram is None:
-            Z = np.einsum("rnd,rd->nd", self.evidence_function.X, self.g)
         for p in self.rng.permutation(n_rois):
-            conditional_densities[p] = self.update_region_scale(p, Z)
+            conditional_densities[p] = self.update_region_scale(p)
         log_scales = self.draw_log_scales_within_cells()
         self.draw_log_common_scale(log_scales)
         self.draw_spread(log_scales)
@@ -249,111 +273,119 @@ class ScaleSampler:
         M_inverse = (eigenvectors / shifted_eigenvalues[grid_position]) @ eigenvectors.T
         self.M_inverse = np.asfortranarray(M_inverse)
         # What the draws of all regions share, until common scale and spread change.
-        ridge_times_identity = self.ridge * self._identity_matrix
-        self._shifted_blocks = [
-            region_block + ridge_times_identity
-            for region_block in self._diagonal_blocks
-        ]
+        self._shifted_blocks = (
+            self._diagonal_blocks + self.ridge * self._identity_matrix
+        )
         standard_edges = (self.cell_edges - self.log_common) / self.spread
         self._log_prior = log_interval_probability(
             standard_edges[:-1], standard_edges[1:]
         )
 
-    def update_region_scale(self, p: int, Z: Any) -> np.ndarray:
+    def update_region_scale(self, p: int) -> np.ndarray:
         """Draw the scale of region p given all others; return its density on the grid.
 
-        Z is updated in place where the evidence uses the matrix of the scans.
+        With M of all other regions, and b the products of the region's columns with
+        theirs, the region adds the Schur complement b(s)'b(s) + ridge - b'M^-1 b to the
+        determinant, and its inverse to the inverse.
         """
         evidence_function = self.evidence_function
         region_slice = self.region_slices[p]
         k = evidence_function.n_targets
-        region_coefs = self._region_coefs[p]
-        region_coefs_on_grid = self._coefs_on_grid[p]
-        n_terms = region_coefs_on_grid.shape[2]  # of all columns of the region
-        self._remove_from_inverse(region_slice)
-        # products of the region's terms, and of the targets, with all other columns
-        stacked_rows = np.empty((n_terms + k, evidence_function.n_columns))
-        if evidence_function.gram is None:
-            X = self._region_terms[p]
-            stacked_rows[:-k] = X.transpose(2, 0, 1).reshape(n_terms, -1) @ Z
-        else:
-            term_products = np.einsum(
-                "frem,em->frm", evidence_function.gram[region_slice], self.g
-            )
-            stacked_rows[:-k] = term_products.reshape(n_terms, -1)
-        stacked_rows[-k:] = self.Ztt.T
-        stacked_rows[:, region_slice] = 0.0
-        # M_inverse is symmetric; its rows are contiguous in this order
+        coefs_on_grid = self._coefs_on_grid[p]
+        n_grid, n_features, n_terms = coefs_on_grid.shape  # terms of all its columns
+        flat_coefs = coefs_on_grid.reshape(-1, n_terms)
+        stacked_rows = self._stack_region_products(p)
+        # The inverse of M without the region is P - C B^-1 C', where P is the inverse
+        # of M, C are its columns of the region and B is their block.
+        update_rows = np.empty((2 * n_features, evidence_function.n_columns))
+        scaled_rows = np.empty_like(update_rows)
+        update_rows[:n_features] = self.M_inverse.T[region_slice]
+        block_inverse = _invert_blocks(update_rows[:n_features, region_slice])
+        np.matmul(
+            -block_inverse, update_rows[:n_features], out=scaled_rows[:n_features]
+        )
+        # R (P - C B^-1 C') = (R - R C B^-1 E') P, where E are the region's unit vectors
+        stacked_rows[:, region_slice] = stacked_rows @ scaled_rows[:n_features].T
+        # P is symmetric; its rows are contiguous in this order.
         solved_rows = stacked_rows @ self.M_inverse.T
         row_products = solved_rows @ stacked_rows.T
         # Schur complement of the other columns in M, at every scale of the grid
-        explained_rows = (
-            region_coefs_on_grid.reshape(-1, n_terms) @ row_products[:-k, :-k]
-        )
+        explained_rows = flat_coefs @ row_products[:-k, :-k]
         schur_complement = self._shifted_blocks[p] - np.einsum(
-            "aft,agt->afg",
-            explained_rows.reshape(region_coefs_on_grid.shape),
-            region_coefs_on_grid,
+            "aft,agt->afg", explained_rows.reshape(coefs_on_grid.shape), coefs_on_grid
         )
-        if len(self._identity_matrix) > 1:
+        if n_features > 1:
             # Symmetrise; otherwise rounding errors accumulate over regions.
             schur_complement += schur_complement.transpose(0, 2, 1).copy()
             schur_complement /= 2
-        schur_inverse, log_det = _invert_with_log_dets(schur_complement)
+        schur_inverse = _invert_blocks(schur_complement)
+        log_det = _compute_log_dets(schur_complement)
         # products of the region's terms with the targets, less what others explain
-        Xtt = (
-            evidence_function.Xtt[:, region_slice]
-            .transpose(1, 0, 2)
-            .reshape(n_terms, k)
+        unexplained_Xtt = self._region_Xtt[p] - row_products[:-k, -k:]
+        projected_rhs = (flat_coefs @ unexplained_Xtt).reshape(n_grid, n_features, k)
+        rss_reduction = np.einsum(
+            "afk,afg,agk->a", projected_rhs, schur_inverse, projected_rhs
         )
-        projected_rhs = region_coefs_on_grid @ (Xtt - row_products[:-k, -k:])
-        rss_reduction = (projected_rhs * (schur_inverse @ projected_rhs)).sum(
-            axis=(1, 2)
-        )
-        rss = evidence_function.ttt - row_products[-k:, -k:].trace() - rss_reduction
+        explained_ttt = np.einsum("kk", row_products[-k:, -k:])
+        rss = evidence_function.ttt - explained_ttt - rss_reduction
         log_density = self._log_prior - self._half_dof * np.log(rss)
         log_density -= 0.5 * evidence_function.n_contrasts * log_det
         a, scale_density = draw_index_and_probabilities(log_density, self.rng)
-        # move to the drawn scale
-        self.grid_indices[p], self.g[:, region_slice] = a, region_coefs[a]
-        if Z is not None:
-            Z[:, region_slice] = np.einsum("rnf,rf->nf", X, region_coefs[a])
-        new_column_rows = region_coefs_on_grid[a] @ stacked_rows[:-k]
-        new_column_rows[:, region_slice] = self._diagonal_blocks[p][a]
-        self.ZtZ[region_slice] = new_column_rows
-        self.ZtZ[:, region_slice] = new_column_rows.T
-        self.Ztt[region_slice] = region_coefs_on_grid[a] @ Xtt
-        solved_columns = (region_coefs_on_grid[a] @ solved_rows[:-k]).T
-        self._add_to_inverse(region_slice, solved_columns, schur_inverse[a])
+        if a == self.grid_indices[p]:
+            return scale_density
+        self._set_region_scale(p, a, stacked_rows[:-k])
+        # The new inverse is that without the region plus D S^-1 D', where S is the
+        # Schur complement, and D has the solved columns and, for the region, -I.
+        new_rows = update_rows[n_features:]
+        np.matmul(coefs_on_grid[a], solved_rows[:-k], out=new_rows)
+        new_rows[:, region_slice] = -self._identity_matrix
+        np.matmul(schur_inverse[a], new_rows, out=scaled_rows[n_features:])
+        self.M_inverse = dgemm(
+            1.0,
+            update_rows.T,
+            scaled_rows.T,
+            1.0,
+            self.M_inverse,
+            trans_b=True,
+            overwrite_c=True,
+        )
         return scale_density
 
-    def _remove_from_inverse(self, region_slice: slice) -> None:
-        """Downdate: remove this region's block from the inverse of M, in place."""
-        inverse_columns = self.M_inverse[:, region_slice].copy()
-        block_inverse, _ = _invert_with_log_dets(inverse_columns[region_slice])
-        solved_rows = block_inverse @ inverse_columns.T
-        self.M_inverse = dgemm(
-            -1.0, inverse_columns, solved_rows, 1.0, self.M_inverse, overwrite_c=True
-        )
+    def _stack_region_products(self, p: int) -> np.ndarray:
+        """Return products of the region's terms, and of the targets, with Z as rows.
 
-    def _add_to_inverse(
-        self,
-        region_slice: slice,
-        solved_columns: np.ndarray,
-        schur_inverse: np.ndarray,
-    ) -> None:
-        """Update: add a region's block to the inverse of M, in place.
-
-        `solved_columns` (n_columns, n_features) is the inverse of M without the region,
-        times the region's columns of M; its rows of the region are overwritten.
+        The columns of the region itself are 0.
         """
-        # With C = (columns; -I) the inverse of the whole M is that without the region
-        # plus C schur_inverse C'.
-        solved_columns[region_slice] = -self._identity_matrix
-        scaled_rows = schur_inverse @ solved_columns.T
-        self.M_inverse = dgemm(
-            1.0, solved_columns, scaled_rows, 1.0, self.M_inverse, overwrite_c=True
-        )
+        evidence_function = self.evidence_function
+        region_slice = self.region_slices[p]
+        n_terms, k = self._region_Xtt[p].shape
+        stacked_rows = np.empty((n_terms + k, evidence_function.n_columns))
+        if evidence_function.gram is None:
+            np.matmul(self._region_terms[p], self.Z, out=stacked_rows[:-k])
+        else:
+            region_products = self.XtZ[:, region_slice].transpose(1, 0, 2)
+            stacked_rows[:-k] = region_products.reshape(n_terms, -1)
+        stacked_rows[-k:] = self.Ztt.T
+        stacked_rows[:, region_slice] = 0.0
+        return stacked_rows
+
+    def _set_region_scale(self, p: int, a: int, term_rows: np.ndarray) -> None:
+        """Move a region to a scale of the grid; `term_rows` are its terms' products."""
+        evidence_function = self.evidence_function
+        region_slice = self.region_slices[p]
+        region_coefs, coef_rows = self._region_coefs[p, a], self._coefs_on_grid[p, a]
+        self.grid_indices[p] = a
+        self.g[:, region_slice] = region_coefs
+        if evidence_function.gram is None:
+            self.Z[:, region_slice] = (coef_rows @ self._region_terms[p]).T
+        else:
+            ZtX = _combine_gram_rows(evidence_function.gram[region_slice], region_coefs)
+            self.XtZ[:, :, region_slice] = ZtX.transpose(1, 2, 0)
+        new_column_rows = coef_rows @ term_rows
+        new_column_rows[:, region_slice] = self._diagonal_blocks[p, a]
+        self.ZtZ[region_slice] = new_column_rows
+        self.ZtZ[:, region_slice] = new_column_rows.T
+        self.Ztt[region_slice] = coef_rows @ self._region_Xtt[p]
 
     def draw_log_scales_within_cells(self) -> np.ndarray:
         """Draw the log scale of every region from its prior, within its cell."""
@@ -409,17 +441,17 @@ class ScaleSampler:
             log_scales - self.log_common
         )
         proposed_indices = self.nearest_grid_indices(proposed_log_scales)
-        g, ZtZ, Ztt = self.compute_coefs_and_products(proposed_indices)
-        log_ratio = self.log_likelihood(ZtZ, Ztt) - self.log_likelihood(
-            self.ZtZ, self.Ztt
-        )
+        proposed_products = self.compute_products(proposed_indices)
+        log_ratio = self.log_likelihood(
+            proposed_products.ZtZ, proposed_products.Ztt
+        ) - self.log_likelihood(self.ZtZ, self.Ztt)
         log_ratio += np.log(stretch_factor)  # Jacobian and density of the log scales
         log_ratio -= (stretch_factor**2 - 1) * self.spread**2 / 2  # prior of the spread
         log_ratio -= (proposed_log_common**2 - self.log_common**2) / (2 * COMMON_SD**2)
         if np.log(self.rng.random()) >= log_ratio:
             return log_scales
-        self.grid_indices, self.g = proposed_indices, g
-        self.ZtZ, self.Ztt = ZtZ, Ztt
+        self.grid_indices = proposed_indices
+        self._set_products(proposed_products)
         self.log_common = proposed_log_common
         self.spread = stretch_factor * self.spread
         return proposed_log_scales
@@ -433,6 +465,17 @@ class ScaleSampler:
         half_log_det = np.log(np.diag(cholesky_factor[0])).sum()
         n_contrasts = self.evidence_function.n_contrasts
         return -self._half_dof * np.log(rss) - n_contrasts * half_log_det
+
+
+def _combine_gram_rows(gram_rows: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Return products of columns Z of coefficients g (n_terms, n_rows) with all terms.
+
+    `gram_rows` are those of the columns of Z in the Gram matrix of the terms.
+    """
+    n_rows, n_terms, _, n_columns = gram_rows.shape
+    # The Gram matrix, which fills no cache, is read once.
+    combined_rows = g.T[:, None] @ gram_rows.reshape(n_rows, n_terms, -1)
+    return combined_rows.reshape(n_rows, n_terms, n_columns)
 
 
 def _compute_grid_coefs_and_products(
@@ -458,13 +501,18 @@ def _compute_grid_coefs_and_products(
     return standardized_coefs, ZtZ * inverse_sd[:, :, None] * inverse_sd[:, None, :]
 
 
-def _invert_with_log_dets(
-    symmetric_blocks: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return inverses of symmetric blocks (..., n, n), and logs of determinants."""
+def _invert_blocks(symmetric_blocks: np.ndarray) -> np.ndarray:
+    """Return inverses of symmetric blocks (..., n, n)."""
     if symmetric_blocks.shape[-1] == 1:  # LAPACK would take most of the time of a draw
-        return 1 / symmetric_blocks, np.log(np.abs(symmetric_blocks[..., 0, 0]))
-    return np.linalg.inv(symmetric_blocks), np.linalg.slogdet(symmetric_blocks)[1]
+        return 1 / symmetric_blocks
+    return np.linalg.inv(symmetric_blocks)
+
+
+def _compute_log_dets(symmetric_blocks: np.ndarray) -> np.ndarray:
+    """Return logs of determinants of symmetric blocks (..., n, n)."""
+    if symmetric_blocks.shape[-1] == 1:
+        return np.log(np.abs(symmetric_blocks[..., 0, 0]))
+    return np.linalg.slogdet(symmetric_blocks)[1]
 
 
 def log_interval_probability(
