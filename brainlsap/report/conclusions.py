@@ -1487,15 +1487,17 @@ def _covariate_differences_sentence(finding_table: pd.DataFrame | None) -> str:
     """
     if finding_table is None or "covariate" not in finding_table:
         return ""
-    difference_texts = [
-        f"{finding_record['covariate']} (uncorrected "
-        f"{p_phrase(finding_record['p_value'])})"
+    different_covariates = [
+        finding_record["covariate"]
         for finding_record in finding_table.to_dict("records")
         if finding_record["p_value"] < ALPHA
     ]
-    if not difference_texts:
+    if not different_covariates:
         return ""
-    return f"Classes differ in {join_with_and(difference_texts)}."
+    return (
+        f"Classes differ in {join_with_and(different_covariates)} (uncorrected "
+        f"p < {ALPHA})."
+    )
 
 
 def _shares_sites(evaluation: Evaluation) -> bool:
@@ -1601,7 +1603,8 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
         return Conclusion(
             question_text,
             NOT_SHOWN,
-            "All predictions come from a ridge regression.",
+            "It did not clearly improve the prediction of left-out training "
+            "participants, so all predictions come from a ridge regression.",
             reason=f"The network had no weight in any of {folds_text}.",
             label=NOT_USED,
         )
@@ -1722,8 +1725,8 @@ def _constant_probabilities_text(evaluation: Evaluation) -> str:
     unit_noun = _prediction_noun(evaluation, n_predictions)
     return (
         f"{class_counts.index[0]} is the most probable class in {class_counts.iloc[0]} "
-        f"of {count_text(n_predictions, unit_noun)}, so the probabilities do not "
-        f"separate the classes. {less_probable_predictions_text(evaluation)}"
+        f"of {count_text(n_predictions, unit_noun)}. "
+        f"{less_probable_predictions_text(evaluation)}"
     ).strip()
 
 
@@ -1809,7 +1812,7 @@ def judge_simple_models(
     interval_text, p_title = "95%", "p"
     if n_comparisons > 1:
         interval_text = "95%, not corrected"
-        p_title = f"Holm p over {n_comparisons} comparisons (Table 1)"
+        p_title = f"Holm p over {n_comparisons} comparisons"
     summary_text = _comparisons_summary_text(model_conclusions, model_names_by_verdict)
     return replace(
         hardest_conclusion,
@@ -1819,8 +1822,8 @@ def judge_simple_models(
         if leak_text
         else summary_text,
         sentence=(
-            f"Differences [{interval_text}] and {p_title}; YES needs p < {ALPHA} and "
-            "an interval above 0:"
+            f"Score minus that of each model [{interval_text}], {p_title}; YES: p < "
+            f"{ALPHA} and interval above 0."
         ),
         label=label,
         partial_conclusions=tuple(model_conclusions),
@@ -1967,7 +1970,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     )
     baseline_name = NESTED_RIDGES[0]
     verdict_text, label = NOT_SHOWN, ""
-    reason_text = unused_connectome_sentence = ""
+    reason_text = unused_connectome_sentence = information_sentence = ""
     score_sentences = []
     partial_conclusions = tuple[Conclusion, ...]()
     estimate = interval_low = interval_high = p_value = np.nan
@@ -1980,6 +1983,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             network_gain_verdict.high,
         )
         partial_conclusions = _judge_connectome_gains(connectome_gain)
+        information_sentence = _information_gains_sentence(partial_conclusions)
         reason_text = _gain_verdict_text(
             network_gain_verdict.answer, partial_conclusions
         )
@@ -2010,7 +2014,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             if _row_verdict(random_connectome_row) == NO and verdict_text == YES:
                 verdict_text = NOT_SHOWN
             score_sentences.append(
-                _random_connectome_score_sentence(random_connectome_row)
+                _random_connectome_score_sentence(evaluation, random_connectome_row)
             )
         if evaluation.connectome_gain is None:
             comparison_columns = ["difference", "low", "high", "p_holm"]
@@ -2025,7 +2029,12 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     return Conclusion(
         "Does the connectome help?",
         verdict_text,
-        " ".join(filter(None, [unused_connectome_sentence, *score_sentences])),
+        " ".join(
+            filter(
+                None,
+                [unused_connectome_sentence, *score_sentences, information_sentence],
+            )
+        ),
         estimate,
         interval_low,
         interval_high,
@@ -2055,8 +2064,7 @@ def _gain_verdict_text(
     if gain_answer_text == "yes":
         return (
             "The connectome of the study adds more information than random connectomes "
-            "do: with it, the data are at least 20 times as probable (90% intervals "
-            "above 0)."
+            "do."
         )
     if gain_answer_text == "unclear":
         return (
@@ -2081,9 +2089,9 @@ def _gain_verdict_text(
     ]
     excluded_text = f"{join_with_and(excluded_connectome_names)} connectomes"
     reason_text = (
-        f"No gain in information over {excluded_text} was found"
+        f"No gain over {excluded_text} was found"
         if min(conclusion.low for conclusion in partial_conclusions) <= 0
-        else f"The gain in information over {excluded_text} is too small to count"
+        else f"The gain over {excluded_text} is too small to count"
     )
     if unclear_connectome_names:
         reason_text += (
@@ -2091,6 +2099,25 @@ def _gain_verdict_text(
             "neither shown nor excluded"
         )
     return f"{reason_text}."
+
+
+def _information_gains_sentence(partial_conclusions: Sequence[Conclusion]) -> str:
+    """Return the verdicts on the gains over no connectome and over random ones."""
+    reference_names_by_verdict: dict[str, list[str]] = {}
+    for reference_name, partial_conclusion in zip(
+        ("no connectome", *RANDOM_CONNECTOMES), partial_conclusions, strict=True
+    ):
+        reference_names_by_verdict.setdefault(partial_conclusion.verdict, []).append(
+            reference_name
+        )
+    gain_texts = [
+        f"{verdict_text} over {join_with_and(reference_names)}"
+        for verdict_text, reference_names in reference_names_by_verdict.items()
+    ]
+    return (
+        "Gain in information with one scale for all regions: "
+        f"{', '.join(gain_texts)} connectomes."
+    )
 
 
 def _unused_connectome_sentence(evaluation: Evaluation, ridge_name: str) -> str:
@@ -2120,8 +2147,10 @@ def _has_random_connectome_score(
     )
 
 
-def _random_connectome_score_sentence(comparison_row: pd.Series) -> str:
-    """Return the score of LSAP-R minus that with a random connectome, if both ran."""
+def _random_connectome_score_sentence(
+    evaluation: Evaluation, comparison_row: pd.Series
+) -> str:
+    """Return the score of LSAP-R and that with a random connectome, if both ran."""
     if not np.isfinite(comparison_row["difference"]):
         return ""
     verdict_phrase = {
@@ -2129,10 +2158,18 @@ def _random_connectome_score_sentence(comparison_row: pd.Series) -> str:
         NO: "the random connectome is better",
         NOT_SHOWN: "no clear difference",
     }[_row_verdict(comparison_row)]
+    study_score, random_score = (
+        tables.score_interval_table(evaluation, model_name).loc[
+            "balanced_accuracy", "estimate"
+        ]
+        for model_name in ("LSAP-R", RANDOM_CONNECTOME_RIDGE)
+    )
     return (
-        "The score of LSAP-R minus its score with a random connectome "
-        f"({RANDOM_CONNECTOME_RIDGE}) is {_difference_text(comparison_row)} (95%; "
-        f"{_holm_phrase(comparison_row)}): {verdict_phrase}."
+        f"LSAP-R scores {study_score:.3f} with the connectome of the study and "
+        f"{random_score:.3f} with a random one ({RANDOM_CONNECTOME_RIDGE}): "
+        f"{verdict_phrase} ({_difference_text(comparison_row)}, 95%; "
+        f"{_holm_phrase(comparison_row)}). Averaging along any connectome can raise "
+        "the score."
     )
 
 
@@ -2837,7 +2874,10 @@ def _list_forbidden_phrases(
         if len(cohort.classes) > 2:
             forbidden_phrases.append(f"differs already in {cohort.classes[1]}")
     elif np.isfinite(study_conclusions.regions_differ.estimate):
-        forbidden_phrases.append("the classes do not differ")
+        forbidden_phrases += [
+            f"region X matters for {cohort.label_name}",
+            "the classes do not differ",
+        ]
     if scale_warning_text(evaluation):
         forbidden_phrases.append("region X has a small scale")
     forbidden_phrases.append("works in other samples")

@@ -83,8 +83,9 @@ NETWORK_PHRASES = {
         "mean than random connectomes do"
     ),
     "no": (
-        "At least one kind of random connectomes adds about as much information to the "
-        "regions' own values and their mean as the connectome of the study, or more"
+        "Over at least one kind of random connectomes, the connectome of the study has "
+        "no gain in information that would count, beyond the regions' own values and "
+        "their mean"
     ),
     "unclear": (
         "It is unclear whether the connectome adds more information to the regions' "

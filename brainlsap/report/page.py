@@ -274,7 +274,7 @@ def _plot_scale_maps(evaluation: Evaluation, atlas: Any) -> Any:
     brain_figure = plot_regions(
         scale_map_table,
         atlas,
-        colorbar_label="relative scale",
+        colorbar_label="relative scale (median region: 1)",
         views="compact",
         vmin=0.0,
         vmax=largest_scale,

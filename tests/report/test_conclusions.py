@@ -505,7 +505,7 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
         assert covariates.question == "Could AGE, SEX or site explain the score?"
         assert covariates.verdict == expected
         is_excluded = expected == not_explained
-        assert ("SEX (uncorrected p = 0.010" in covariates.sentence) == is_excluded
+        assert ("Classes differ in SEX" in covariates.sentence) == is_excluded
         assert ("Site was not tested" in covariates.sentence) == is_excluded
         is_site_named = "audit warns of SITE" in covariates.reason
         assert is_site_named == (covariate == "SITE" and answer == YES)
@@ -753,7 +753,8 @@ def test_the_score_with_a_random_connectome_is_subtracted(
     difference = row.loc[RANDOM_CONNECTOME_RIDGE, "difference"]
     _, control_text = conclusion.sentence.split(RANDOM_CONNECTOME_RIDGE)
     assert f"{difference:+.3f}" in control_text
-    assert control_text.endswith(f"{score_verdict}.")
+    assert f"{score_verdict} (" in control_text
+    assert f"{YES} over no connectome, relabelled and rewired" in control_text
     assert conclusion.answer == answer
 
 
