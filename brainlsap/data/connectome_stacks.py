@@ -10,7 +10,13 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import are_default_row_names, is_non_region_name
-from brainlsap.data.connectomes import FORMATS, NameList, RawMatrix, read_raw_matrices
+from brainlsap.data.connectomes import (
+    FORMATS,
+    NameList,
+    RawMatrix,
+    have_few_repeats,
+    read_raw_matrices,
+)
 from brainlsap.data.find_files import Scan, parse_scan_identity
 from brainlsap.data.order_check import OrderCheck
 from brainlsap.data.region_lists import are_unsigned_integers
@@ -342,6 +348,15 @@ def _choose_row_names(
     # names that are no regions are refused later, with the nearest known names
     for list_key in (*region_list_keys, *text_list_keys, *label_list_keys):
         return names_by_list_key[list_key]
+    for name_list in name_list_by_key.values():
+        # A region that stands twice is refused later, too.
+        if (
+            len(name_list.names) == n_matrix_rows
+            and name_list.are_texts
+            and have_few_repeats(name_list.names)
+            and _are_region_names(name_list.names, atlas)
+        ):
+            return name_list.names
     return ()
 
 

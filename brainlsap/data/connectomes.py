@@ -1290,13 +1290,18 @@ def _choose_row_name_list(
 ) -> tuple[str, ...] | None:
     """Return the one list of as many different names as a matrix has rows, if any.
 
-    Raises where there are several, or where a list of names has the length of no
-    matrix.
+    Otherwise return a list in which few names are repeated: reading then refuses the
+    repeated region. Raises where there are several lists, or where a list of names has
+    the length of no matrix.
     """
     candidate_name_lists = {
         names_in_list
         for names_in_list in names_by_list_key.values()
         if len(names_in_list) == n_matrix_rows == len(set(names_in_list))
+    } or {
+        names_in_list
+        for names_in_list in names_by_list_key.values()
+        if len(names_in_list) == n_matrix_rows and have_few_repeats(names_in_list)
     }
     candidate_name_lists = {
         names_in_list
@@ -1324,6 +1329,14 @@ def _choose_row_name_list(
             kind="names per row",
         )
     return next(iter(candidate_name_lists), None)
+
+
+def have_few_repeats(names_in_list: Sequence[str]) -> bool:
+    """Return whether a list may name rows one by one, though some names are repeated.
+
+    Names without a hemisphere stand twice. Networks and lobes stand more often.
+    """
+    return 2 * len({*names_in_list}) >= len(names_in_list) > 0
 
 
 def _is_matrix_stack(array_value: np.ndarray) -> bool:

@@ -56,6 +56,15 @@ def test_matrices_go_by_ids_and_rows_by_names(study):
     np.testing.assert_array_equal(other.connectomes, cohort.connectomes)
 
 
+def test_repeated_names_of_rows_are_refused_and_not_ignored(study):
+    W = np.load(study / "W.npy")
+    names = [ATLAS.names[1], *ATLAS.names[1:]]
+    np.savez(study / "W.npz", W=W[1:], ids=IDS[::-1], regions=names)
+    with pytest.raises(CohortError, match="occurs more than once") as caught:
+        load(study, "W.npz")
+    assert "row_order" not in str(caught.value)
+
+
 def test_a_registered_format_may_hold_many_scans(study, monkeypatch):
     monkeypatch.setitem(FORMATS, ".own", FORMATS[".npy"])
     expected = load(study, "W.npy", row_order="atlas").connectomes

@@ -13,6 +13,7 @@ from scipy.io import loadmat, savemat
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.connectomes import FORMATS, read_connectome
+from brainlsap.data.row_order import UNKNOWN_ORDER
 from brainlsap.exceptions import (
     BrainlsapError,
     FileFormatError,
@@ -582,6 +583,28 @@ def test_numbers_of_labels_are_names(tmp_path, tiny, matrix, shuffled, key):
     for values in (numbers > 2000, np.arange(7) / 2):
         np.savez(tmp_path / "d.npz", connectome=matrix, **{key: values})
         assert "order of tiny" in read_connectome(tmp_path / "d.npz", tiny).notes[0]
+
+
+@pytest.mark.parametrize("names", [[1, 0, 1], [2, 2, 0], None])
+def test_names_that_are_repeated_are_refused_and_not_ignored(tmp_path, names):
+    """Without its names, a matrix would be advised to be read in the atlas' order."""
+    if names is None:  # names without a hemisphere stand twice
+        texts = [re.sub("ctx-[lr]h-|Left-|Right-", "", name) for name in ATLAS.names]
+    else:
+        texts = [ATLAS.names[k] for k in names] + list(ATLAS.names[3:])
+    n_rois = len(ATLAS)
+    matrix = formats.telling_matrix(n_rois)
+    np.savez(tmp_path / "c.npz", connectome=matrix, regions=np.array(texts))
+    savemat(tmp_path / "c.mat", {"connectome": matrix, "rows": formats.cells(texts)})
+    for suffix in ("npz", "mat"):
+        with pytest.raises(RegionNameError) as caught:
+            read_connectome(tmp_path / f"c.{suffix}", ATLAS)
+        assert "row_order" not in str(caught.value)
+    # a list of networks is no list of names
+    networks = np.array([f"network {i % 7}" for i in range(n_rois)])
+    np.savez(tmp_path / "c.npz", connectome=matrix, regions=networks)
+    with raises_kind(UNKNOWN_ORDER, "c.npz"):
+        read_connectome(tmp_path / "c.npz", ATLAS)
 
 
 def test_names_of_another_matrix_are_not_taken(tmp_path, tiny, matrix, shuffled):
