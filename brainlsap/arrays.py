@@ -6,7 +6,8 @@ that were not measured are NaN; connectomes are finite.
 """
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from brainlsap.exceptions import ParameterError
 MAX_ABSOLUTE = 1e18
 # Maximum difference of the two triangles by rounding, relative to the largest weight.
 MAX_ASYMMETRY = 1e-5
+
+EditFunction = Callable[[np.ndarray], np.ndarray]
 
 
 def fill_masked_values(array_like: Any) -> Any:
@@ -208,6 +211,9 @@ class SelectedRows:
         In memory, or mapped to a file.
     rows : int array of shape (n_rows,)
         Rows of `values`.
+    edit_function : callable, optional
+        Returns the rows (..., n_rois, n_rois) of connectomes that are used for those
+        that were read. Equal rows must give equal rows.
 
     Attributes
     ----------
@@ -218,8 +224,14 @@ class SelectedRows:
         Key of the signals x, and the polynomials; `("", None)` if none are stored.
     """
 
-    def __init__(self, values: np.ndarray, row_indices: np.ndarray) -> None:
+    def __init__(
+        self,
+        values: np.ndarray,
+        row_indices: np.ndarray,
+        edit_function: EditFunction | None = None,
+    ) -> None:
         self._values, self._rows = values, row_indices
+        self._edit_function = edit_function
         self.keeps_polynomials = False
         self.polynomials: tuple[str, np.ndarray | None] = ("", None)
         self.shape = len(row_indices), *values.shape[1:]
@@ -232,12 +244,19 @@ class SelectedRows:
 
     def __getitem__(self, index: Any) -> np.ndarray:
         """Return the row or rows of an index, a slice or a list of indices."""
-        return np.asarray(self._values[self._rows[index]], dtype=self.dtype)
+        selected_rows = np.asarray(self._values[self._rows[index]], dtype=self.dtype)
+        if self._edit_function is None:
+            return selected_rows
+        return self._edit_function(selected_rows)
 
     def __iter__(self) -> Iterator[np.ndarray]:
         """Iterate over the rows."""
         for row_index in range(len(self)):
             yield self[row_index]
+
+    def edit(self, edit_function: EditFunction) -> "SelectedRows":
+        """Return the same rows, which are edited whenever they are read."""
+        return SelectedRows(self._values, self._rows, edit_function)
 
     def are_rows_equal(self) -> bool:
         """Return whether all rows are the same; the first that differs ends it."""
@@ -302,6 +321,13 @@ class PackedScans:
         self.ndim, self.dtype = 3, np.dtype(np.float32)
         self.keeps_terms = keeps_terms
         self.terms: tuple[Any, Any] = (None, None)
+
+    def edit_connectomes(self, edit_function: EditFunction) -> "PackedScans":
+        """Return the same scans, with connectomes edited whenever they are read."""
+        edited_scans = copy(self)
+        edited_scans.connectomes = self.connectomes.edit(edit_function)
+        edited_scans.terms = (None, None)
+        return edited_scans
 
     def __len__(self) -> int:
         """Return the number of scans."""

@@ -21,7 +21,6 @@ import numpy as np
 import pandas as pd
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
@@ -42,6 +41,7 @@ from brainlsap.evaluation.models import (
     RANDOM_CONNECTOME_RIDGE,
     list_model_names,
     make_models,
+    reads_packed_scans,
 )
 from brainlsap.evaluation.results import CohortSummary, Evaluation
 from brainlsap.evaluation.splits import Split, check_splits, count_repeats, make_splits
@@ -984,7 +984,7 @@ def _reads_two_dimensions(model: Any) -> bool:
 
 def _make_model_input(model: Any, packed_scans: PackedScans) -> Any:
     """Return scans for a model: packed in an array, if it is not of this package."""
-    if getattr(model, "reads_packed_scans", isinstance(model, DummyClassifier)):
+    if reads_packed_scans(model):
         return packed_scans
     return np.asarray(packed_scans)
 

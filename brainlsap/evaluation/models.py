@@ -23,6 +23,8 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.metaestimators import available_if
 
 from brainlsap.arrays import (
+    EditFunction,
+    PackedScans,
     as_number_array,
     check_groups,
     pack_scans,
@@ -884,27 +886,58 @@ def _pack_covariate_columns(input_matrix: np.ndarray) -> np.ndarray:
     )
 
 
-def shuffle_edges(X: np.ndarray, random_state: int) -> np.ndarray:
+def shuffle_edges(X: Any, random_state: int) -> Any:
     """Move the edges of all packed networks to the same randomly drawn pairs.
 
     Every network keeps its weights.
     """
-    W, features, row_indices, column_indices = _unpack_connectomes_features_and_pairs(
-        np.array(X)
-    )
-    edge_order = np.random.default_rng(random_state).permutation(len(row_indices))
-    edge_weights = ((W + W.transpose(0, 2, 1)) / 2)[:, row_indices, column_indices][
-        :, edge_order
-    ]
-    W[:] = 0
-    W[:, row_indices, column_indices] = W[:, column_indices, row_indices] = edge_weights
-    return pack_scans(W, features)
+    X = as_number_array(X)
+    n_rois = X.shape[1]
+    row_indices, column_indices = np.triu_indices(n_rois, 1)
+    n_edges = len(row_indices)
+    edge_order = np.random.default_rng(random_state).permutation(n_edges)
+    # positions in a flat connectome, and the edge of each of its entries
+    upper_positions = (row_indices * n_rois + column_indices)[edge_order]
+    lower_positions = (column_indices * n_rois + row_indices)[edge_order]
+    edge_numbers = np.zeros((n_rois, n_rois), dtype=np.intp)
+    edge_numbers[row_indices, column_indices] = np.arange(n_edges)
+    edge_numbers[column_indices, row_indices] = np.arange(n_edges)
+    diagonal_indices = np.arange(n_rois)
+    # All positions are valid: without their check, `take` needs half of the time.
+    take_options: dict[str, Any] = {"axis": -1, "mode": "clip"}
+
+    def shuffle_connectomes(W: np.ndarray) -> np.ndarray:
+        flat_connectomes = W.reshape(*W.shape[:-2], -1)
+        upper_weights = flat_connectomes.take(upper_positions, **take_options)
+        lower_weights = flat_connectomes.take(lower_positions, **take_options)
+        edge_weights = (upper_weights + lower_weights) / 2
+        shuffled_connectomes = edge_weights.take(edge_numbers, **take_options)
+        shuffled_connectomes[..., diagonal_indices, diagonal_indices] = 0
+        return shuffled_connectomes
+
+    return _edit_connectomes(X, shuffle_connectomes)
 
 
-def remove_edges(X: np.ndarray, random_state: int = 0) -> np.ndarray:  # noqa: ARG001
+def remove_edges(X: Any, random_state: int = 0) -> Any:  # noqa: ARG001
     """Return packed scans without any edge."""
-    W, features = unpack_connectomes_and_features(np.array(X))
-    return pack_scans(np.zeros_like(W), features)
+    return _edit_connectomes(as_number_array(X), np.zeros_like)
+
+
+def _edit_connectomes(X: Any, edit_function: EditFunction) -> Any:
+    """Return packed scans with edited connectomes; those of a cohort are not copied."""
+    if isinstance(X, PackedScans):
+        return X.edit_connectomes(edit_function)
+    W, features = unpack_connectomes_and_features(X)
+    return pack_scans(edit_function(W), features)
+
+
+def reads_packed_scans(model: Any) -> bool:
+    """Return whether a model takes packed scans of a cohort instead of an array."""
+    if hasattr(model, "steps"):
+        return all(reads_packed_scans(step) for _, step in model.steps)
+    if isinstance(model, FunctionTransformer):
+        return model.func in (shuffle_edges, remove_edges)
+    return getattr(model, "reads_packed_scans", isinstance(model, DummyClassifier))
 
 
 ModelSettings = dict[str, Any]

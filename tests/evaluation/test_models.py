@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from torch import nn
 
-from brainlsap.arrays import pack_scans, unpack_connectomes_and_features
+from brainlsap.arrays import PackedScans, pack_scans, unpack_connectomes_and_features
 from brainlsap.data import Cohort
 from brainlsap.evaluation import (
     MODELS,
@@ -32,6 +32,7 @@ from brainlsap.evaluation.models import (
     TunedLinearClassifier,
     compute_input_f_values,
     fit_coefs_and_intercepts,
+    reads_packed_scans,
     remove_edges,
     shuffle_edges,
 )
@@ -338,6 +339,27 @@ def test_shuffled_edges_keep_weights_and_features_and_stay_the_same():
     np.testing.assert_array_equal(moved, moved.transpose(0, 2, 1))
     np.testing.assert_array_equal(found[..., 6:], X[..., 6:])
     np.testing.assert_array_equal(shuffle_edges(X[4:5], 3)[0], found[4])
+
+
+@pytest.mark.parametrize("edit_edges", [shuffle_edges, remove_edges])
+def test_scans_of_a_cohort_are_edited_when_read(edit_edges):
+    X, _, _ = draw()
+    rows = np.array([7, 2, 5])
+    scans = PackedScans(*unpack_connectomes_and_features(X), rows)
+    edited = edit_edges(scans, random_state=3)
+    expected = edit_edges(X, random_state=3)[rows]
+    np.testing.assert_array_equal(np.asarray(edited), expected)
+    np.testing.assert_array_equal(edited.connectomes[1], expected[1, :, :6])
+    np.testing.assert_array_equal(np.asarray(scans), X[rows].astype(np.float32))
+
+
+def test_pipelines_that_edit_edges_read_scans_of_a_cohort():
+    models = make_models(["shuffled edges", "features only", "random forest"])
+    assert [reads_packed_scans(model) for model, _ in models.values()] == [
+        False,  # the forest
+        True,
+        True,
+    ]
 
 
 def test_removed_edges_leave_the_features_and_the_scans_as_they_were():
