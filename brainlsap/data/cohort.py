@@ -274,7 +274,8 @@ class Cohort:
             of `covariates` says (not one of yes and no, or that only counts rows while
             another repeats as ids do), or an index of pandas (`sub-01_ses-M12` and
             `sub-01_ses-M24` are of one person; whole numbers are row numbers, unless
-            the index has the name of an id), else everybody has one.
+            the index, or one of its levels, has the name of an id, and then they may
+            be repeated), else everybody has one.
         covariates : DataFrame or mapping, optional
             Such as age, sex and site, with one entry per scan; of a table of people
             `table.loc[groups]`.
@@ -345,34 +346,38 @@ class Cohort:
             column_name: fill_masked_values(column_values)
             for column_name, column_values in covariates.items()
         }
-        person_column_name = _find_person_column_name(
-            values_by_covariate, labels, is_person_column_needed=groups is None
-        )
-        covariate_person_ids = (
-            ()
-            if person_column_name is None
-            else values_by_covariate[person_column_name]
-        )
-        if person_column_name is not None and groups is None:
-            groups = values_by_covariate.pop(person_column_name)
-            covariate_person_ids = ()
-        _check_shapes(W, array_by_argument, labels, groups, values_by_covariate, atlas)
         has_covariate_table = isinstance(
             covariates, pd.DataFrame
         )  # whose columns have one index
         connectome_series = connectomes if isinstance(connectomes, pd.Series) else None
+        value_by_indexed_argument = {
+            **features_by_argument,
+            "labels": labels,
+            "groups": groups,
+            "connectomes": connectome_series,
+            **(
+                {"covariates": covariates}
+                if has_covariate_table
+                else values_by_covariate
+            ),
+        }
+        groups, groups_place, covariate_person_ids = _pop_groups_of_covariates(
+            groups, values_by_covariate, labels
+        )
+        _check_shapes(
+            W,
+            array_by_argument,
+            labels,
+            groups,
+            values_by_covariate,
+            atlas,
+            groups_place=groups_place,
+        )
+        are_groups_in_index = groups is None
+        if groups is None:
+            groups, groups_place = _find_groups_in_index(value_by_indexed_argument)
         scan_pandas_index = _find_scan_pandas_index(
-            {
-                **features_by_argument,
-                "labels": labels,
-                "groups": groups,
-                "connectomes": connectome_series,
-                **(
-                    {"covariates": covariates}
-                    if has_covariate_table
-                    else values_by_covariate
-                ),
-            }
+            value_by_indexed_argument, groups, groups_place
         )
         if X.ndim < 3:
             X = np.stack([X, *further_feature_arrays], axis=-1)
@@ -391,7 +396,10 @@ class Cohort:
         participant_ids = _to_texts(index_person_ids if groups is None else groups)
         _check_label_words(labels)
         _check_person_ids(
-            scan_names, participant_ids, [index_person_ids, covariate_person_ids]
+            scan_names,
+            participant_ids,
+            [index_person_ids, covariate_person_ids],
+            groups_place,
         )
         _check_label_column(values_by_covariate, label_name, label_texts, scan_names)
         key_column_lists = (scan_names, participant_ids, session_ids, label_texts)
@@ -419,7 +427,7 @@ class Cohort:
             findings = [*findings, *_make_class_order_notes(ordered_class_names)]
         findings = [*findings, *_list_unknown_side_notes(atlas)]
         are_people_unknown = groups is None and _has_only_row_numbers(scan_pandas_index)
-        if groups is None:
+        if are_groups_in_index:
             index_note = "not given, so participant IDs were read from the index"
             people_origin = NOT_GIVEN if are_people_unknown else index_note
             findings = [*findings, Finding(f"groups= {people_origin}")]
@@ -909,8 +917,13 @@ def _check_shapes(
     groups: Sequence[object] | None,
     values_by_covariate: Mapping[str, Any],
     atlas: Atlas,
+    *,
+    groups_place: str,
 ) -> None:
-    """Raise unless all arrays are of as many scans as labels and of the regions."""
+    """Raise unless all arrays are of as many scans as labels and of the regions.
+
+    `groups_place` is the argument, or the covariate, that the groups are from.
+    """
     n_scans, n_rois = len(labels), len(atlas)
     scan_region_shape = (n_scans, n_rois)
     shapes_by_argument: dict[str, list[tuple[int, ...]]] = {
@@ -935,7 +948,7 @@ def _check_shapes(
         "labels": labels,
     }
     if groups is not None:
-        array_by_argument["groups"] = groups
+        array_by_argument[groups_place] = groups
     array_by_argument |= {
         f"covariates[{argument_name!r}]": covariate_values
         for argument_name, covariate_values in values_by_covariate.items()
@@ -957,13 +970,8 @@ def _check_shapes(
             expected_text = " or ".join(map(str, allowed_shapes)).replace("'", "")
             argument_shape = np.shape(argument_array)
             advice_text = "For regions of another atlas, give atlas=."
-            if argument_name == "groups":
-                advice_text = f"Give the participant ID of each of the {n_scans} scans."
-            elif argument_name.startswith("covariates["):
-                advice_text = (
-                    "If the table has one row per person, use table.loc[groups] to "
-                    "make one row per scan."
-                )
+            if argument_name.startswith(("groups", "covariates[")):
+                advice_text = _scan_column_advice(argument_name, groups_place, n_scans)
             elif argument_shape[1:] in [shape[1:] for shape in allowed_shapes]:
                 advice_text = (
                     f"Give one entry of {argument_name} for each of the {n_scans} "
@@ -974,6 +982,18 @@ def _check_shapes(
                 f"scans and {n_rois} regions ({atlas.name}); got {argument_shape}. "
                 f"{advice_text}"
             )
+
+
+def _scan_column_advice(argument_name: str, groups_place: str, n_scans: int) -> str:
+    """Return the advice on an argument that needs one entry for each scan."""
+    if argument_name == "groups":
+        return f"Give the participant ID of each of the {n_scans} scans."
+    if groups_place != "groups":
+        return f"Give covariates with one row for each of the {n_scans} scans."
+    return (
+        "If the table has one row per person, use table.loc[groups] to make one row "
+        "per scan."
+    )
 
 
 def _check_number_of_labels(
@@ -1024,9 +1044,14 @@ def _check_person_ids(
     scan_ids: Sequence[str],
     participant_ids: Sequence[str],
     person_id_lists: Sequence[Sequence[object]],
+    groups_place: str,
 ) -> None:
     """Raise if an index or ids name other people of a cohort, or people are scans."""
     participant_id_set = {*participant_ids}
+    groups_text = _groups_text(groups_place)
+    other_place_text = "an index"
+    if groups_place == "groups":
+        other_place_text = "an index or in the ID column of covariates"
     for person_ids in person_id_lists:
         for scan_id, person_id, participant_id in zip(
             scan_ids, person_ids, participant_ids, strict=False
@@ -1034,8 +1059,8 @@ def _check_person_ids(
             if person_id != participant_id and person_id in participant_id_set:
                 raise ParameterError(
                     f"the scan {scan_id} has the participant ID {participant_id!r} in "
-                    f"groups=, but {person_id!r} in an index or in the ID column of "
-                    "covariates. Use the same participant IDs in all arguments.",
+                    f"{groups_text}, but {person_id!r} in {other_place_text}. Use the "
+                    "same participant IDs in all arguments.",
                     kind="other participant",
                     values={
                         "scan": scan_id,
@@ -1051,9 +1076,14 @@ def _check_person_ids(
     if scan_like_ids:
         participant_id = scan_like_ids[0].partition("_ses-")[0]
         raise ParameterError(
-            f"groups= must contain participant IDs, for example {participant_id}; "
-            f"got the scan name {scan_like_ids[0]}."
+            f"{groups_text} must contain participant IDs, for example "
+            f"{participant_id}; got the scan name {scan_like_ids[0]}."
         )
+
+
+def _groups_text(groups_place: str) -> str:
+    """Return the name of the argument or covariate with the participant IDs."""
+    return "groups=" if groups_place == "groups" else groups_place
 
 
 def _check_label_column(
@@ -1096,6 +1126,26 @@ def _to_texts(cell_values: Sequence[object] | pd.Series) -> list[str]:
         else cell_value
         for cell_value in cell_texts
     ]
+
+
+def _pop_groups_of_covariates(
+    groups: Sequence[object] | None,
+    values_by_covariate: dict[str, Any],
+    labels: Sequence[object],
+) -> tuple[Sequence[object] | None, str, Sequence[object]]:
+    """Return the groups, the argument that has them, and other ids of covariates.
+
+    Without `groups`, those are removed from the covariates, which then have no others.
+    """
+    person_column_name = _find_person_column_name(
+        values_by_covariate, labels, is_person_column_needed=groups is None
+    )
+    if person_column_name is None:
+        return groups, "groups", ()
+    if groups is not None:
+        return groups, "groups", values_by_covariate[person_column_name]
+    groups_place = f"covariates[{person_column_name!r}]"
+    return values_by_covariate.pop(person_column_name), groups_place, ()
 
 
 def _find_person_column_name(
@@ -1208,11 +1258,40 @@ def _order_columns_by_atlas(
     return argument_value
 
 
-def _find_scan_pandas_index(value_by_argument: Mapping[str, Any]) -> pd.Index | None:
+def _find_groups_in_index(
+    value_by_argument: Mapping[str, Any],
+) -> tuple[list[object] | None, str]:
+    """Return the IDs in an index that says by its name that it has them, and its place.
+
+    An index of one level with different entries names the scans, too, and is left to
+    `_find_scan_pandas_index`.
+    """
+    for argument_name, argument_value in value_by_argument.items():
+        if not hasattr(argument_value, "iloc"):
+            continue
+        argument_pandas_index = argument_value.index
+        if argument_pandas_index.nlevels == 1 and argument_pandas_index.is_unique:
+            continue
+        person_level_names = find_person_column_names(
+            str(name) for name in argument_pandas_index.names if name is not None
+        )
+        for level_number, level_name in enumerate(argument_pandas_index.names):
+            if str(level_name) in person_level_names[:1]:
+                person_ids = argument_pandas_index.get_level_values(level_number)
+                return list(person_ids), f"the index {level_name!r} of {argument_name}"
+    return None, "groups"
+
+
+def _find_scan_pandas_index(
+    value_by_argument: Mapping[str, Any],
+    groups: Sequence[object] | None,
+    groups_place: str,
+) -> pd.Index | None:
     """Return the index that names scans, None where there is none.
 
     Raise where tables are in different orders, or `groups` are needed. An index that
-    only counts names nobody, unless another has the same entries.
+    only counts names nobody, unless it has the name of an ID, or another has the same
+    entries.
     """
     pandas_index_by_argument = {
         argument_name: argument_value.index
@@ -1227,6 +1306,7 @@ def _find_scan_pandas_index(value_by_argument: Mapping[str, Any]) -> pd.Index | 
         argument_name
         for argument_name, index_texts in index_texts_by_argument.items()
         if not are_default_row_names(index_texts)
+        or _has_id_name(pandas_index_by_argument[argument_name])
     ]
     person_ids_by_argument = {
         argument_name: [*map(_find_person_id, argument_pandas_index)]
@@ -1260,9 +1340,22 @@ def _find_scan_pandas_index(value_by_argument: Mapping[str, Any]) -> pd.Index | 
                 "row order (.reindex). If the rows are already in the same order, drop "
                 "one of the two indexes (.reset_index(drop=True))."
             )
-    groups = value_by_argument["groups"]
     person_ids_from_groups = [] if groups is None else [*map(_find_person_id, groups)]
-    for argument_name in indexed_argument_names if person_ids_from_groups else ():
+    # Numbers from 1 may be the IDs of people if groups have the same IDs.
+    numbered_argument_names = [
+        argument_name
+        for argument_name, argument_pandas_index in pandas_index_by_argument.items()
+        if argument_name not in indexed_argument_names
+        and not isinstance(argument_pandas_index, pd.RangeIndex)
+        and person_ids_by_argument[argument_name][0] == "1"
+        and {*person_ids_by_argument[argument_name]} == {*person_ids_from_groups}
+    ]
+    groups_text = _groups_text(groups_place)
+    for argument_name in (
+        (*indexed_argument_names, *numbered_argument_names)
+        if person_ids_from_groups
+        else ()
+    ):
         person_ids_from_index = person_ids_by_argument[argument_name]
         if person_ids_from_index != person_ids_from_groups and {
             *person_ids_from_index
@@ -1272,10 +1365,10 @@ def _find_scan_pandas_index(value_by_argument: Mapping[str, Any]) -> pd.Index | 
             )
             raise ParameterError(
                 f"Row {row_index + 1} of {argument_name} has the index "
-                f"{person_ids_from_index[row_index]!r}, but groups= names "
+                f"{person_ids_from_index[row_index]!r}, but {groups_text} names "
                 f"{person_ids_from_groups[row_index]!r} for this row. Sort the rows in "
-                "the order of groups=. If they are already in this order, drop the "
-                "index (.reset_index(drop=True))."
+                f"the order of {groups_text}. If they are already in this order, drop "
+                "the index (.reset_index(drop=True))."
             )
         if (
             pd.Series(person_ids_from_groups)
@@ -1286,8 +1379,9 @@ def _find_scan_pandas_index(value_by_argument: Mapping[str, Any]) -> pd.Index | 
         ):
             raise ParameterError(
                 f"According to the index of {argument_name}, several scans belong to "
-                "one person, but groups= gives these scans different participant IDs. "
-                "Give all scans of a person the same ID in groups=.",
+                f"one person, but {groups_text} gives these scans different "
+                "participant IDs. Give all scans of a person the same ID in "
+                f"{groups_text}.",
                 kind="several IDs of a person",
                 values={"argument": argument_name},
             )
@@ -1303,11 +1397,13 @@ def _find_scan_pandas_index(value_by_argument: Mapping[str, Any]) -> pd.Index | 
         pandas_index_by_argument[indexed_argument_names[0]],
         index_texts_by_argument[indexed_argument_names[0]],
     )
-    if len(indexed_argument_names) == 1 and are_default_row_names(
-        sorted(
-            index_texts,
-            key=lambda index_text: (len(index_text), index_text),
-        )
+    has_sorted_row_numbers = are_default_row_names(
+        sorted(index_texts, key=lambda index_text: (len(index_text), index_text))
+    )
+    if (
+        len(indexed_argument_names) == 1
+        and has_sorted_row_numbers
+        and not _has_id_name(argument_pandas_index)
     ):
         raise ParameterError(
             f"The index of {indexed_argument_names[0]} "
@@ -1331,7 +1427,10 @@ def _find_scan_pandas_index(value_by_argument: Mapping[str, Any]) -> pd.Index | 
     return (
         argument_pandas_index
         if argument_pandas_index.is_unique
-        and not isinstance(argument_pandas_index, pd.RangeIndex)
+        and (
+            _has_id_name(argument_pandas_index)
+            or not isinstance(argument_pandas_index, pd.RangeIndex)
+        )
         else None
     )
 
@@ -1343,11 +1442,16 @@ def _has_only_row_numbers(scan_pandas_index: pd.Index | None) -> bool:
     """
     if scan_pandas_index is None:
         return True
-    if not pd.api.types.is_integer_dtype(scan_pandas_index.dtype):
-        return False
+    return pd.api.types.is_integer_dtype(scan_pandas_index.dtype) and not _has_id_name(
+        scan_pandas_index
+    )
+
+
+def _has_id_name(scan_pandas_index: pd.Index) -> bool:
+    """Return whether the name of an index is that of IDs of people or scans."""
     index_names = [str(name) for name in scan_pandas_index.names if name is not None]
-    return not find_person_column_names(index_names) and not find_column_name(
-        index_names, ID_COLUMNS
+    return bool(find_person_column_names(index_names)) or (
+        find_column_name(index_names, ID_COLUMNS) is not None
     )
 
 
@@ -1434,7 +1538,11 @@ def _find_cohort_faults(cohort: Cohort) -> list[Finding]:
         for key_column_name in KEY_COLUMNS
     }
     fault_texts = list[str]()
-    argument_name_by_key = {"scan": "scans", "participant": "groups", "label": "labels"}
+    argument_name_by_key = {
+        "scan": "scans",
+        "participant": "participant_ids",
+        "label": "labels",
+    }
     for key_column_name, argument_name in argument_name_by_key.items():
         row_numbers = [
             row_number

@@ -656,6 +656,85 @@ def test_row_numbers_with_gaps_name_nobody(index, are_people_known):
     assert both.provenance["people"] == cohort.provenance["people"]
 
 
+def test_an_index_with_the_name_of_an_id_is_one_although_it_counts():
+    y, names = [*"xyzxyz"], list("abcde")
+    ids = pd.Index([*range(1, 7)], name="participant_id")
+    values, ages = pd.DataFrame(F[..., 0]), pd.DataFrame({"age": range(6)})
+    for change in (
+        {"features": values.set_axis(ids)},
+        {"covariates": ages.set_axis(ids)},
+        {"covariates": ages.set_axis(pd.RangeIndex(1, 7, name="subject"))},
+        # the other arrays have no index, and are in the order of these ids
+        {"covariates": ages.set_axis(ids[::-1])},
+    ):
+        given = {"features": values, "labels": y} | change
+        cohort = Cohort.from_arrays(W, **given, atlas=names)
+        people = [*map(str, next(iter(change.values())).index)]
+        assert cohort.groups.tolist() == people
+        assert cohort.provenance["people"] == "given"
+    for index in (ids, ids.rename(None), ids.rename("id")):
+        for change in (
+            {"features": values.set_axis(index), "groups": range(6, 0, -1)},
+            {"features": values, "labels": pd.Series(y, index), "groups": [*"213456"]},
+            {
+                "features": values.set_axis(index),
+                "covariates": {"participant_id": [2, 1, 3, 4, 5, 6]},
+            },
+        ):
+            with pytest.raises(ParameterError, match="for this row"):
+                Cohort.from_arrays(W, **{"labels": y} | change, atlas=names)
+    # a new index from 0 counts rows
+    cohort = Cohort.from_arrays(W, values, y, groups=[*"105432"], atlas=names)
+    assert cohort.groups.tolist() == [*"105432"]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.Index([7, 7, 8, 9, 10, 11], name="RID"),
+        pd.MultiIndex.from_arrays(
+            [[7, 7, 8, 9, 10, 11], [*"121111"]], names=["subject", "visit"]
+        ),
+    ],
+)
+def test_visits_of_people_are_read_from_an_index_with_the_name_of_an_id(index):
+    ages = pd.DataFrame({"age": range(6)}, index)
+    cohort = Cohort.from_arrays(W, F, [*"xyzxyz"], covariates=ages, atlas=list("abcde"))
+    assert cohort.groups.tolist() == ["7", "7", "8", "9", "10", "11"]
+    assert cohort.provenance["people"] == "given"
+    with raises_kind("several IDs of a person", error=ParameterError):
+        Cohort.from_arrays(
+            W,
+            F,
+            [*"xyzxyz"],
+            groups=range(6),
+            covariates=ages,
+            atlas=list("abcde"),
+        )
+
+
+def test_errors_on_people_name_covariates_that_have_them():
+    y, names = [*"xyzxyz"], list("abcde")
+    index = [f"p{i}" for i in range(6)]
+    values = pd.DataFrame(F[..., 0], index)
+    swapped = {"participant_id": ["p1", "p0", *index[2:]]}
+    scans = {"participant_id": [f"sub-{i}_ses-1" for i in range(6)]}
+    missing = {"participant_id": [None, *index[1:]]}
+    short = pd.DataFrame({"participant_id": index[1:]})
+    for features, covariates in (
+        (values, swapped),
+        (values, pd.DataFrame(swapped)),
+        (values, pd.DataFrame(swapped, [*index[1:], index[0]])),
+        (F, scans),
+        (F, missing),
+        (F, short),
+    ):
+        with pytest.raises((ParameterError, CohortError)) as caught:
+            Cohort.from_arrays(W, features, y, covariates=covariates, atlas=names)
+        assert "groups" not in str(caught.value)
+    assert "one row for each of the 6 scans" in str(caught.value)
+
+
 def test_numbers_as_labels_are_said_to_be_ordered():
     names = list("abcde")
     told = Cohort.from_arrays(W, F, [0, 1, 2, 0, 1, 2], atlas=names).notes
