@@ -39,10 +39,13 @@ NO_LABEL = "no label"
 """Scans without a label, which are faults or are left out."""
 CHANGED_PERSON = "changed person"
 """The age of a person falls, or the birth differs, between visits."""
+FIRST_VISIT_VALUE = "value of the first visit"
+"""All visits of a person have the value of the first one, which changes in time."""
 CHOICES = frozenset(
     (
         *(ASSUMED, CLASSES, OTHER_CLASSES, BASELINE, SCALES_DIFFER),
         *(EXCLUDED, FAULTY, NO_LABEL, SHARED_CONNECTOME, CHANGED_PERSON),
+        FIRST_VISIT_VALUE,
     )
 )
 """Kinds of notes that the command line prints for the user.
@@ -285,6 +288,7 @@ __all__ = [
     "CHOICES",
     "CLASSES",
     "FAULT",
+    "FIRST_VISIT_VALUE",
     "FOREIGN_IDS",
     "LEFT_OUT",
     "NAMES_WITHHELD",

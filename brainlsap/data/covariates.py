@@ -129,6 +129,16 @@ STAGE_OF_WORD = {
 }
 _MIN_SHARE_OF_STAGES = 0.5
 """Smallest share of stages among the values of a column that is read as stages."""
+# Words of columns of diagnoses, and the words that may stand beside them.
+_DIAGNOSIS_WORDS = frozenset(
+    ("dx", "diag", "diagnosis", "diagnose", "diagnostic", "dxcurren", "dxcurrent")
+)
+_DIAGNOSIS_FILLERS = frozenset(
+    (
+        *("bl", "baseline", "first", "current", "last", "final", "visit", "scan", "at"),
+        *("clinical", "primary", "group", "class", "label", "status", "code"),
+    )
+)
 # Numbers that stand for a missing value if they are far from all others.
 MISSING_CODES = (-4, -9, -99, -999, -9999, 99, 999, 9999, 99999)
 # Ages with a median from 5 to 120 are in years, and none is above 120. Other medians
@@ -180,6 +190,19 @@ def is_birth_column(column_name: object) -> bool:
     [True, True, False]
     """
     return bool(_BIRTH_COLUMN.fullmatch(get_name_letters(str(column_name))))
+
+
+def is_diagnosis_column(column_name: object) -> bool:
+    """Return whether a column is of diagnoses, by its name.
+
+    >>> names = ("DX_bl", "DIAGNOSIS", "visit_dx", "DXCONFID", "diagnosis_date")
+    >>> [is_diagnosis_column(name) for name in names]
+    [True, True, True, False, False]
+    """
+    name_words = {*_split_into_name_words(column_name)}
+    return bool(name_words & _DIAGNOSIS_WORDS) and name_words <= (
+        _DIAGNOSIS_WORDS | _DIAGNOSIS_FILLERS
+    )
 
 
 def find_stage_column_names(text_table: pd.DataFrame) -> list[str]:

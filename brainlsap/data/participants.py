@@ -21,7 +21,9 @@ from brainlsap.data.covariates import (
     find_covariate_faults,
     find_covariate_kind,
     find_spelling_faults,
+    find_stage_column_names,
     is_birth_column,
+    is_diagnosis_column,
     make_unusual_value_notes,
     match_class_name,
     propose_label_option,
@@ -48,6 +50,7 @@ from brainlsap.data.region_tables import TableContents
 from brainlsap.data.tables import (
     MissingWords,
     TableColumns,
+    get_name_letters,
     is_formula_error,
     is_number_with_marks,
     read_table_columns,
@@ -65,6 +68,7 @@ from brainlsap.findings import (
     CLASSES,
     EXCLUDED,
     FAULT,
+    FIRST_VISIT_VALUE,
     LEFT_OUT,
     NO_LABEL,
     Finding,
@@ -98,6 +102,25 @@ _KEY_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 # Largest distance in years of an age of a person from those of the visits: ages may be
 # rounded, and the first visit may be months after inclusion.
 _MAX_AGE_DISTANCE = 1.0
+# Visits at least this many months apart are a year apart.
+_MONTHS_PER_YEAR = 12
+# Months in the units of time of names of visits: M12, "year 1", ses-d0365.
+_MONTHS_PER_UNIT = {"d": 12 / 365.25, "w": 12 * 7 / 365.25, "m": 1, "y": 12}
+_TIME_OF_VISIT = re.compile(
+    r"(?P<unit>[dwmy])(?:ays?|eeks?|k|o|on|onths?|ears?|r)?[-_ ]?(?P<number>\d+)"
+    r"|(?P<first_number>\d+)[-_ ]?(?P<last_unit>[dwmy])(?:ays?|eeks?|k|o|on|onths?|"
+    r"ears?|r)?"
+)
+_VISIT_DATE_FORMATS = ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d", "%m/%d/%Y", "%d.%m.%Y")
+# Letters of names of columns with the dates of visits.
+_VISIT_WORD = (
+    r"(exam(ination)?|scan|visit|acq(uisition)?|session|mri?|pet|image|series|study)"
+)
+_VISIT_DATE_COLUMN = re.compile(
+    rf"{_VISIT_WORD}?(date|datum)|date(of)?(the)?{_VISIT_WORD}"
+)
+# Words that say that an age is of the first visit.
+_BASELINE_AGE = re.compile(r".*_?(bl|baseline)", re.IGNORECASE)
 # More values than this are of a continuous number, not of classes.
 _MOST_NUMBERS = 10
 
@@ -665,6 +688,7 @@ def list_scans(
     scan_fault_findings += _add_covariates_to_table(scan_table, covariate_table)
     omission_findings += make_unusual_value_notes(scan_table)
     omission_findings += make_changed_person_notes(scan_table)
+    omission_findings += make_first_visit_value_notes(scan_table, label_name)
     has_stage_order = label_name is None or are_classes_ordered
     scan_fault_findings += find_covariate_faults(
         scan_table, label_name or "", has_class_order=has_stage_order
@@ -1643,6 +1667,160 @@ def _make_change_notes(scan_table: pd.DataFrame, column_name: str) -> list[Findi
             )
             break
     return findings
+
+
+def make_first_visit_value_notes(
+    scan_table: pd.DataFrame, label_name: str | None
+) -> list[Finding]:
+    """Return notes on a label and an age that are those of the first visit.
+
+    All visits of a person have this value, although the diagnosis of the visits
+    changes, or although the visits are years apart.
+    """
+    return [
+        *_make_first_visit_label_notes(scan_table, label_name or ""),
+        *_make_first_visit_age_notes(scan_table),
+    ]
+
+
+def _make_first_visit_label_notes(
+    scan_table: pd.DataFrame, label_name: str
+) -> list[Finding]:
+    """Return a note if a label never changes within people, but a diagnosis does."""
+    if _count_people_with_changes(scan_table, "label"):
+        return []
+    text_table = scan_table.drop(columns=[*KEY_COLUMNS[:3]])
+    stage_column_names = find_stage_column_names(text_table)
+    label_words = _list_lower_words(scan_table["label"])
+    n_people_by_column: dict[str, int] = {}
+    for column_label in scan_table.columns:
+        column_name = str(column_label)
+        if column_name in KEY_COLUMNS:
+            continue
+        column_words = _list_lower_words(scan_table[column_name])
+        are_both_stages = {"label", column_name} <= {*stage_column_names}
+        are_both_diagnoses = all(map(is_diagnosis_column, (label_name, column_name)))
+        if (
+            are_both_stages
+            or (
+                is_diagnosis_column(column_name) and len(label_words & column_words) > 1
+            )
+            or (are_both_diagnoses and len(column_words) <= _MOST_NUMBERS)
+        ):
+            n_people_by_column[column_name] = _count_people_with_changes(
+                scan_table, column_name
+            )
+    if not any(n_people_by_column.values()):
+        return []
+    changing_name = max(n_people_by_column, key=lambda name: n_people_by_column[name])
+    n_people = n_people_by_column[changing_name]
+    return [
+        Finding(
+            f"{label_name} is the same at all visits of a person, but {changing_name} "
+            f"changes in {count_text(n_people, 'person')}",
+            kind=FIRST_VISIT_VALUE,
+            advice=f"Give {option_text('scans', 'baseline')}, or the label of the "
+            f"visit with {option_text('label')}",
+            values={"column": changing_name, "n_people": n_people},
+        )
+    ]
+
+
+def _list_lower_words(column_series: pd.Series) -> set[str]:
+    """Return the different values of a column as text in lower case."""
+    return {str(cell_value).lower() for cell_value in column_series.dropna()}
+
+
+def _count_people_with_changes(scan_table: pd.DataFrame, column_name: str) -> int:
+    """Return the number of people with different values of a column."""
+    return int((scan_table.groupby("participant")[column_name].nunique() > 1).sum())
+
+
+def _make_first_visit_age_notes(scan_table: pd.DataFrame) -> list[Finding]:
+    """Return a note on each age that stays the same in most people over years.
+
+    The names of visits, or else a column of dates, say how far visits are apart.
+    """
+    month_array_list = [
+        _parse_visit_months(scan_table["session"]),
+        *(
+            _parse_date_months(scan_table[column_label])
+            for column_label in scan_table.columns
+            if _VISIT_DATE_COLUMN.fullmatch(get_name_letters(str(column_label)))
+        ),
+    ]
+    is_over_a_year_by_person = pd.Series(dtype=bool)
+    for month_array in month_array_list:
+        spans = pd.Series(month_array, scan_table.index).groupby(
+            scan_table["participant"], sort=False
+        )
+        is_over_a_year_by_person = spans.max() - spans.min() >= _MONTHS_PER_YEAR
+        if is_over_a_year_by_person.any():
+            break
+    person_ids = is_over_a_year_by_person.index[is_over_a_year_by_person]
+    long_table = scan_table[scan_table["participant"].isin(person_ids)]
+    findings = list[Finding]()
+    for column_label in scan_table.columns:
+        column_name = str(column_label)
+        if (
+            column_name in KEY_COLUMNS
+            or find_covariate_kind(column_name) != "age"
+            or _BASELINE_AGE.fullmatch(column_name)
+        ):
+            continue
+        ages_by_person = long_table.groupby("participant")[column_name]
+        n_known = int((ages_by_person.count() > 1).sum())
+        n_unchanged = n_known - _count_people_with_changes(long_table, column_name)
+        # Rounded ages stay the same in some people who are scanned after 11 months.
+        if not n_unchanged or 2 * n_unchanged < n_known:
+            continue
+        findings.append(
+            Finding(
+                f"{column_name} is the same at all visits of "
+                f"{count_text(n_unchanged, 'person')}, although their visits lie a "
+                "year or more apart",
+                kind=FIRST_VISIT_VALUE,
+                advice=f"If {column_name} is the age at the first visit, add the years "
+                f"since then to it, or give {option_text('scans', 'baseline')}",
+                values={"column": column_name, "n_people": n_unchanged},
+            )
+        )
+    return findings
+
+
+def _parse_visit_months(visit_names: pd.Series) -> np.ndarray:
+    """Return the months after the baseline that names of visits say; NaN if none.
+
+    Names that are dates are parsed as dates.
+    """
+    date_months = _parse_date_months(visit_names)
+    if np.isfinite(date_months).any():
+        return date_months
+    month_array = np.full(len(visit_names), np.nan)
+    for row_index, visit_name in enumerate(visit_names.fillna("").astype(str)):
+        lower_name = visit_name.strip().lower().removeprefix("ses-")
+        time_match = _TIME_OF_VISIT.fullmatch(lower_name)
+        if is_called_baseline(visit_name) or lower_name in FIRST_VISITS:
+            month_array[row_index] = 0
+        elif time_match:
+            unit = time_match["unit"] or time_match["last_unit"]
+            number_text = time_match["number"] or time_match["first_number"]
+            month_array[row_index] = int(number_text) * _MONTHS_PER_UNIT[unit]
+    return month_array
+
+
+def _parse_date_months(column_series: pd.Series) -> np.ndarray:
+    """Return the months of dates since 1970; NaN unless all known cells are dates."""
+    known_cells = column_series.dropna().astype(str).str.removeprefix("ses-").str[:10]
+    known_cells = known_cells[known_cells != ""]
+    for date_format in _VISIT_DATE_FORMATS:
+        dates = pd.to_datetime(known_cells, format=date_format, errors="coerce")
+        if len(dates) and dates.notna().all():
+            days = (dates - pd.Timestamp(1970, 1, 1)).dt.days.reindex(
+                column_series.index
+            )
+            return (days * _MONTHS_PER_UNIT["d"]).to_numpy(dtype=float)
+    return np.full(len(column_series), np.nan)
 
 
 def _is_order_known(visit_names: Sequence[str]) -> bool:

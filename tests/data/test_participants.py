@@ -6,18 +6,25 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from brainlsap.data import features, load_cohort, order_classes, participants
+from brainlsap.data import (
+    check_cohort,
+    features,
+    load_cohort,
+    order_classes,
+    participants,
+)
 from brainlsap.data.covariates import is_categorical_covariate
 from brainlsap.data.id_columns import choose_id_column
 from brainlsap.data.load import open_scans_and_sources
 from brainlsap.data.participants import (
     list_facts_and_findings,
     make_changed_person_notes,
+    make_first_visit_value_notes,
 )
 from brainlsap.data.reading_options import DEFAULT_OPTIONS
 from brainlsap.data.region_tables import read_sheets_and_errors, read_table_contents
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
-from brainlsap.findings import ASSUMED, FAULT
+from brainlsap.findings import ASSUMED, CHOICES, FAULT, FIRST_VISIT_VALUE
 from tests.data.conftest import refused
 
 
@@ -157,6 +164,88 @@ def test_ages_are_compared_over_visits_that_are_dates(visits, is_note_expected):
     ages = [71, 70] if is_note_expected else [70, 71]
     notes = make_changed_person_notes(table.assign(age=ages))
     assert bool(notes) == is_note_expected
+
+
+def draw_diagnosed_visits(label, **columns):
+    """Two people at three visits each, the second of whom converts."""
+    table = pd.DataFrame({"participant": ["a"] * 3 + ["b"] * 3, **columns})
+    table = table.assign(session=["bl", "m06", "m24"] * 2, label=label)
+    return table.assign(scan=table["participant"] + "_" + table["session"])
+
+
+@pytest.mark.parametrize(
+    ("label_name", "label", "column_name", "is_noted"),
+    [
+        ("DX_bl", "CN CN CN LMCI LMCI LMCI", "DX", True),
+        ("DX_bl", "CN CN CN LMCI LMCI LMCI", "consensus", True),
+        ("entry", "x x x y y y", "DIAGNOSIS", False),
+        ("DX_bl", "x x x y y y", "DIAGNOSIS", True),
+        # The label of the visit, a group that is no diagnosis, and another subject.
+        ("DX", "CN CN CN MCI MCI Dementia", "DIAGNOSIS", False),
+        ("arm", "drug drug drug placebo placebo placebo", "DX", False),
+        ("DX_bl", "CN CN CN LMCI LMCI LMCI", "DXCONFID", False),
+    ],
+)
+def test_a_label_of_the_first_visit_is_noted(label_name, label, column_name, is_noted):
+    diagnoses = ["CN", "CN", "CN", "MCI", "MCI", "Dementia"]
+    if column_name == "DXCONFID":
+        diagnoses = [4, 4, 4, 4, 4, 2]
+    table = draw_diagnosed_visits(label.split(), **{column_name: diagnoses})
+    notes = make_first_visit_value_notes(table, label_name)
+    assert bool(notes) == is_noted
+    for note in notes:
+        assert note.kind == FIRST_VISIT_VALUE
+        assert note.values == {"column": column_name, "n_people": 1}
+    # One visit of a person has only one diagnosis.
+    baseline_table = table[table["session"] == "bl"].reset_index(drop=True)
+    assert not make_first_visit_value_notes(baseline_table, label_name)
+
+
+@pytest.mark.parametrize(
+    ("visits", "ages", "n_people"),
+    [
+        (["bl", "m06", "m24"], [70.1, 70.1, 70.1, 80, 80, 80], 2),
+        (["ses-M000", "ses-M006", "ses-M012"], [70, 70, 70, 80, 80, 80], 2),
+        (["2012-01-01", "2012-06-01", "2013-02-01"], [70, 70, 70, 80, 80, 80], 2),
+        (["Screening", "d0100", "year 2"], [70, 70, 70, 80, 80, 80], 2),
+        # Most ages, none, or visits within a year.
+        (["bl", "m06", "m24"], [70, 70, 70, 80, 80, 82], 1),
+        (["bl", "m06", "m24"], [70, 70, 72, 80, 80, 82], 0),
+        (["bl", "m03", "m06"], [70, 70, 70, 80, 80, 80], 0),
+        (["one", "two", "three"], [70, 70, 70, 80, 80, 80], 0),
+    ],
+)
+def test_an_age_of_the_first_visit_is_noted(visits, ages, n_people):
+    table = draw_diagnosed_visits(["CN"] * 6, AGE=ages).assign(session=visits * 2)
+    notes = make_first_visit_value_notes(table, "DX")
+    values = [{"column": "AGE", "n_people": n_people}] if n_people else []
+    assert [note.values for note in notes] == values
+    # A name that says so surprises nobody.
+    renamed_table = table.rename(columns={"AGE": "age_bl"})
+    assert not make_first_visit_value_notes(renamed_table, "DX")
+
+
+def test_dates_say_that_visits_lie_years_apart():
+    table = draw_diagnosed_visits(["CN"] * 6, AGE=[70, 70, 70, 80, 80, 80])
+    table = table.assign(session=["one", "two", "three"] * 2)
+    days = ["3/12/2012", "9/14/2012", "5/17/2013"] * 2
+    assert make_first_visit_value_notes(table.assign(EXAMDATE=days), "DX")
+    assert not make_first_visit_value_notes(table.assign(update_date=days), "DX")
+
+
+def test_a_label_and_an_age_of_the_first_visit_are_noted_by_check(study, tiny, write):
+    rows = ["participant_id\tsession_id\tdiagnosis\tage\tDX"]
+    for i in range(1, 6):
+        label = ("AD", "CN")[i % 2]
+        rows.append(f"sub-0{i}\tses-M00\t{label}\t{70 + i}\t{label}")
+        if i < 3:
+            rows.append(f"sub-0{i}\tses-M12\t{label}\t{70 + i}\tAD")
+    write("study/participants.tsv", "\n".join(rows) + "\n")
+    check = check_cohort(study, atlas=tiny, feature="fdg")
+    notes = [x for x in check.findings if x.kind == FIRST_VISIT_VALUE]
+    values = [{"column": "DX", "n_people": 1}, {"column": "age", "n_people": 2}]
+    assert [note.values for note in notes] == values, check
+    assert FIRST_VISIT_VALUE in CHOICES  # is printed for the user
 
 
 def test_a_cohort_knows_whether_its_classes_are_ordered(study, tiny):
