@@ -531,39 +531,8 @@ class Atlas:
         absent_region_names = self._list_absent_region_names(
             region_indices_or_none, hemisphere
         )
-        name_descriptions = list(unknown_names)
-        has_misspelt_name = False
-        has_only_non_regions = all(map(is_non_region_name, unknown_names))
-        for i, unknown_name in enumerate(unknown_names[:5]):
-            similar_names = list_nearest_names(unknown_name, self.names, hemisphere)
-            # A misspelt name stands for a region that no other name is.
-            similar_names = [
-                name for name in similar_names if name in absent_region_names
-            ] or similar_names
-            if len(unknown_names) == len(absent_region_names) == 1:
-                similar_names = absent_region_names
-            lacks_side = (
-                hemisphere is None and split_side_from_name(unknown_name)[0] is None
-            )
-            has_misspelt_name |= bool(similar_names) and not lacks_side
-            name_descriptions[i] = (
-                f"{unknown_name!r} (most similar: {', '.join(similar_names) or 'none'})"
-            )
-        name_advice = (
-            "Correct the spelling"
-            if has_misspelt_name
-            else (
-                "Write the hemisphere into each region name, for example "
-                f"{self.names[0]!r}"
-            )
-        )
-        if has_only_non_regions:
-            name_advice = "Leave these out"
-        if measure_ending := self._find_removable_ending(unknown_names, hemisphere):
-            name_descriptions = [*map(repr, unknown_names)]
-            name_advice = f"Remove {measure_ending!r} from the names"
-        advice_text = (
-            f"{name_advice}, or choose another atlas with {option_text('atlas')}"
+        name_descriptions, advice_text = self._describe_unknown_names(
+            unknown_names, absent_region_names, hemisphere
         )
         matching_atlas_names = [
             other_atlas_name
@@ -590,6 +559,64 @@ class Atlas:
                 "description": description_text,
             },
         )
+
+    def _describe_unknown_names(
+        self,
+        unknown_names: list[str],
+        absent_region_names: Sequence[str],
+        hemisphere: str | None,
+    ) -> tuple[list[str], str]:
+        """Return a text for each unknown name, and advice on all."""
+        label_numbers = [name for name in unknown_names if name in self.name_by_label]
+        if label_numbers:
+            return [*map(repr, unknown_names)], (
+                "Write names instead of numbers, for example "
+                f"{self.name_by_label[label_numbers[0]]!r} instead of "
+                f"{label_numbers[0]!r}"
+            )
+        name_descriptions = list(unknown_names)
+        has_misspelt_name = False
+        names_with_side = list[str]()
+        for i, unknown_name in enumerate(unknown_names[:5]):
+            similar_names = list_nearest_names(unknown_name, self.names, hemisphere)
+            lacks_side = (
+                hemisphere is None and split_side_from_name(unknown_name)[0] is None
+            )
+            if lacks_side:
+                names_with_side += [
+                    similar_name
+                    for similar_name in similar_names
+                    if split_side_from_name(similar_name)[0] is not None
+                ]
+            # A misspelt name stands for a region that no other name is.
+            similar_names = [
+                name for name in similar_names if name in absent_region_names
+            ] or similar_names
+            if len(unknown_names) == len(absent_region_names) == 1:
+                similar_names = [*absent_region_names]
+            has_misspelt_name |= bool(similar_names) and not lacks_side
+            name_descriptions[i] = (
+                f"{unknown_name!r} (most similar: {', '.join(similar_names) or 'none'})"
+            )
+        name_advice = (
+            f"Write the names as the atlas has them, for example {self.names[0]!r}"
+        )
+        if has_misspelt_name:
+            name_advice = "Correct the spelling"
+        elif names_with_side:
+            name_advice = (
+                "Write the hemisphere into each region name, for example "
+                f"{names_with_side[0]!r}"
+            )
+        if all(map(is_non_region_name, unknown_names)):
+            name_advice = "Leave these out"
+        if measure_ending := self._find_removable_ending(unknown_names, hemisphere):
+            name_descriptions = [*map(repr, unknown_names)]
+            name_advice = f"Remove {measure_ending!r} from the names"
+        advice_text = (
+            f"{name_advice}, or choose another atlas with {option_text('atlas')}"
+        )
+        return name_descriptions, advice_text
 
     def _find_removable_ending(
         self, unknown_names: Sequence[str], hemisphere: str | None

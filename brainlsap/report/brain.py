@@ -26,7 +26,7 @@ from matplotlib.transforms import Affine2D, Transform
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import Evaluation
 from brainlsap.evaluation.results import check_evaluation_given
-from brainlsap.exceptions import ParameterError, check_choice
+from brainlsap.exceptions import ParameterError, RegionNameError, check_choice
 from brainlsap.report import figures
 from brainlsap.report.brain_layout import (
     LABEL_HEIGHT,
@@ -219,8 +219,8 @@ def plot_regions(
     scalar_mappables, bar_labels = _make_mappables_and_labels(
         map_table, shared_scale, cmap, vmin, vmax, colorbar_label or ""
     )
-    label_by_region = _match_label_by_region_index(outline, atlas)
-    marked_region_indices = sorted(_match_label_by_region_index(mark, atlas))
+    label_by_region = _match_label_by_region_index("outline", outline, atlas)
+    marked_region_indices = sorted(_match_label_by_region_index("mark", mark, atlas))
     if highlighted_maps is None:
         highlighted_maps = list(map_table.columns)
     legend_label_by_kind = {
@@ -388,16 +388,25 @@ def _list_bar_values(argument_name: str, argument_value: Any, n_bars: int) -> li
 
 
 def _match_label_by_region_index(
-    names_or_label_by_name: str | Sequence[str] | Mapping[str, str], atlas: Atlas
+    argument_name: str,
+    names_or_label_by_name: str | Sequence[str] | Mapping[str, str],
+    atlas: Atlas,
 ) -> dict[int, str]:
-    """Return the labels of the regions to outline, by position; "" for none."""
+    """Return the labels of the regions of an argument, by position; "" for none."""
     if isinstance(names_or_label_by_name, str):
         names_or_label_by_name = [names_or_label_by_name]
     if isinstance(names_or_label_by_name, Mapping):
         label_by_name = names_or_label_by_name
     else:
         label_by_name = dict.fromkeys(names_or_label_by_name, "")
-    region_indices = atlas.match(list(label_by_name)).tolist()
+    try:
+        region_indices = atlas.match(list(label_by_name)).tolist()
+    except RegionNameError as error:
+        raise RegionNameError(
+            f"{argument_name}= must contain names of regions. {error}",
+            kind=error.kind,
+            values=error.values,
+        ) from error
     return dict(zip(region_indices, map(str, label_by_name.values()), strict=True))
 
 

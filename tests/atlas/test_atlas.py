@@ -189,6 +189,25 @@ def test_names_that_do_not_fit_are_refused_all_at_once(names, message):
         load_atlas("desikan82").match(names)
 
 
+@pytest.mark.parametrize(
+    ("names", "advice"),
+    [
+        (["1001", "1035"], "'ctx-lh-bankssts' instead of '1001'"),
+        ([1035, "ctx-lh-cuneus"], "'ctx-lh-insula' instead of '1035'"),
+        (["p < 0.05"], "for example 'ctx-lh-bankssts'"),
+        (["9999", ""], "for example 'ctx-lh-bankssts'"),
+        (["hippocampus"], "the hemisphere .*'Left-Hippocampus'"),
+    ],
+)
+def test_a_hemisphere_is_asked_for_only_where_it_helps(names, advice):
+    with pytest.raises(RegionNameError, match=advice) as caught:
+        load_atlas("desikan82").match(names)
+    assert ("hemisphere" in str(caught.value)) == ("hemisphere" in advice)
+    with pytest.raises(RegionNameError) as caught:
+        Atlas.from_names(["A", "B"]).match(["A", "X"])
+    assert "hemisphere" not in str(caught.value)
+
+
 def test_rows_of_a_file_are_found_by_name():
     atlas = load_atlas("desikan82")
     order = np.random.default_rng(0).permutation(82)

@@ -393,6 +393,8 @@ def test_letters_are_readable_on_a_journals_page_and_nothing_is_clipped(width, a
     [
         ({"values": {"lh_G_precunius": 1.0}}, RegionNameError, "G_precuneus"),
         ({"values": {"lh_S_central": 1, "S_central_lh": 2}}, RegionNameError, "once"),
+        ({"outline": "effect"}, RegionNameError, "outline= must contain names"),
+        ({"mark": ["lh_S_centrall"]}, RegionNameError, "mark= must .*lh_S_central"),
         ({"values": [1.0, 2.0]}, ParameterError, "names of the regions"),
         ({"values": {"lh_S_central": "much"}}, ParameterError, "must be numbers"),
         ({"values": {"lh_S_central": "0,7"}}, ParameterError, "decimal=','"),
