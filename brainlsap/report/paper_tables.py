@@ -1,7 +1,10 @@
-"""Tables of a report as LaTeX for a paper: captions, notes, and a width that fits."""
+"""Tables of a report for a paper, in LaTeX or Markdown, with captions and notes.
+
+LaTeX tables have a width that fits the page.
+"""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +12,11 @@ import pandas as pd
 
 from brainlsap.evaluation import Evaluation
 from brainlsap.evaluation.splits import EXCHANGE_PHRASE
-from brainlsap.report.tables import latex_cells_and_titles, text_with_minus_signs
+from brainlsap.report.tables import (
+    latex_cells_and_titles,
+    table_text,
+    text_with_minus_signs,
+)
 from brainlsap.text import count_text
 
 PAGE_WIDTH = 160.0
@@ -129,7 +136,8 @@ PAPER_TEXTS = {
     "demographics": PaperText(
         "Characteristics of the participants",
         "The table counts participants, not scans, and uses the values of their first "
-        "scan. The column missing is the number of participants without a value. "
+        "scan. Percentages are of the participants with a value. The column missing is "
+        "the number of participants without a value. "
         "Median, quartiles and the Kruskal-Wallis test are used if the skewness within "
         "classes exceeds 1. Permuted means that a test used 5,000 permutations of the "
         "labels, because an expected count is below 5. The leakage audit uses other "
@@ -284,10 +292,10 @@ def latex_table_text(
     return "\n".join([head_comment, "\n\n".join(table_texts), ""])
 
 
-def make_latex_by_table(
-    table_by_name: Mapping[str, pd.DataFrame], evaluation: Evaluation
-) -> dict[str, str]:
-    """Return every table of a report as LaTeX, by name, with caption and note."""
+def list_captioned_texts(
+    table_names: Iterable[str], evaluation: Evaluation
+) -> dict[str, PaperText]:
+    """Return caption and note of tables of a report, by name; captions give the n."""
     cohort, study_settings = evaluation.cohort, evaluation.settings
     n_folds = study_settings["n_folds"] * study_settings["n_repeats"]
     sample_phrase = (
@@ -298,16 +306,51 @@ def make_latex_by_table(
         sample_phrase += f", {count_text(n_folds, 'fold')}"
     if cohort.truth is not None:
         sample_phrase += "; simulated data"
-    latex_by_name = {}
-    for table_name, report_table in table_by_name.items():
+    paper_text_by_name = {}
+    for table_name in table_names:
         paper_text = PAPER_TEXTS.get(table_name, PaperText(table_name))
-        latex_by_name[table_name] = latex_table_text(
+        paper_text_by_name[table_name] = PaperText(
+            f"{paper_text.caption} ({sample_phrase}).", paper_text.note
+        )
+    return paper_text_by_name
+
+
+def make_latex_by_table(
+    table_by_name: Mapping[str, pd.DataFrame], evaluation: Evaluation
+) -> dict[str, str]:
+    """Return every table of a report as LaTeX, by name, with caption and note."""
+    paper_text_by_name = list_captioned_texts(table_by_name, evaluation)
+    return {
+        table_name: latex_table_text(
             report_table,
-            f"{paper_text.caption} ({sample_phrase}).",
-            paper_text.note,
+            paper_text_by_name[table_name].caption,
+            paper_text_by_name[table_name].note,
             label=f"tab:{table_name}",
         )
-    return latex_by_name
+        for table_name, report_table in table_by_name.items()
+    }
+
+
+def make_markdown_by_table(
+    table_by_name: Mapping[str, pd.DataFrame], evaluation: Evaluation
+) -> dict[str, str]:
+    """Return every table of a report as Markdown, by name, with caption and note."""
+    paper_text_by_name = list_captioned_texts(table_by_name, evaluation)
+    markdown_by_name = {}
+    for table_name, report_table in table_by_name.items():
+        paper_text = paper_text_by_name[table_name]
+        blocks = [
+            _escape_markdown(paper_text.caption),
+            table_text(report_table, "markdown").rstrip("\n"),
+            _escape_markdown(paper_text.note),
+        ]
+        markdown_by_name[table_name] = "\n\n".join(filter(None, blocks)) + "\n"
+    return markdown_by_name
+
+
+def _escape_markdown(text: str) -> str:
+    """Return a text with the signs escaped that Markdown would read as markup."""
+    return re.sub(r"([\\`*_<])", r"\\\1", text)
 
 
 def cell_text_width(text: str) -> float:

@@ -25,7 +25,7 @@ from brainlsap.files import (
     lock_folder,
     replace_when_whole,
 )
-from brainlsap.report.tables import audit_table, feature_text, is_external, table_text
+from brainlsap.report.tables import audit_table, feature_text, is_external
 from brainlsap.text import join_with_commas, option_text
 
 REPORT_FOLDER, PRIVATE_FOLDER, EVALUATION_FOLDER = "report", "private", "evaluation"
@@ -340,8 +340,8 @@ def write_tables(
 ) -> list[Path]:
     """Write the numbered tables of a report for manuscripts: LaTeX and Markdown.
 
-    LaTeX tables have a caption and notes, and are at most 160 mm wide, the text of A4
-    with margins of 25 mm. They need the packages booktabs and array.
+    The tables have a caption and notes. LaTeX tables are at most 160 mm wide, the text
+    of A4 with margins of 25 mm. They need the packages booktabs and array.
 
     Parameters
     ----------
@@ -363,17 +363,20 @@ def write_tables(
         If a file of that name exists.
     """
     from brainlsap.report.page import make_report_table_by_name
-    from brainlsap.report.paper_tables import make_latex_by_table
+    from brainlsap.report.paper_tables import (
+        make_latex_by_table,
+        make_markdown_by_table,
+    )
 
     check_outputs(table_paths(folder), overwrite=overwrite)
     evaluation = _add_report_facts(evaluation)
     table_by_name = make_report_table_by_name(evaluation)
     latex_by_name = make_latex_by_table(table_by_name, evaluation)
+    markdown_by_name = make_markdown_by_table(table_by_name, evaluation)
     text_by_path: dict[Path, str] = {}
-    for table_name, report_table in table_by_name.items():
+    for table_name in table_by_name:
         text_by_path[Path(folder, f"{table_name}.tex")] = latex_by_name[table_name]
-        markdown_text = table_text(report_table, "markdown")
-        text_by_path[Path(folder, f"{table_name}.md")] = markdown_text
+        text_by_path[Path(folder, f"{table_name}.md")] = markdown_by_name[table_name]
     check_outputs(text_by_path, overwrite=overwrite)
     for table_path, file_text in text_by_path.items():
         with replace_when_whole(table_path) as partial_path:

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from brainlsap import report
 from brainlsap.evaluation import compare_by_person
 from brainlsap.evaluation.comparison import chance_p, class_table
-from brainlsap.report import page, tables
+from brainlsap.report import page, table_text, tables
 from brainlsap.report.page import make_report_table_by_name
 from brainlsap.report.paper_tables import (
     MAX_ROWS,
@@ -20,6 +20,7 @@ from brainlsap.report.paper_tables import (
     cell_text_width,
     latex_table_text,
     make_latex_by_table,
+    make_markdown_by_table,
 )
 from brainlsap.report.report import _add_report_facts
 from brainlsap.text import p_text
@@ -49,6 +50,25 @@ def test_every_table_of_a_report_fits_the_page(make_evaluation):
         assert latex.count(rf"\label{{tab:{name}}}") == 1
     assert r"R\&D\_$<$50\%$>$" in latex_of_name["classes"]
     assert r"\textit{other baselines}" in latex_of_name["scores"]
+
+
+def test_tables_in_markdown_have_caption_and_note(make_evaluation):
+    evaluation = _add_report_facts(make_evaluation())
+    table_by_name = make_report_table_by_name(evaluation)
+    markdown_by_name = make_markdown_by_table(table_by_name, evaluation)
+    assert {"demographics", "classes"} <= {*table_by_name} == {*markdown_by_name}
+    for name, text in markdown_by_name.items():
+        caption, table, *notes = text.rstrip("\n").split("\n\n")
+        assert caption.startswith(PAPER_TEXTS[name].caption)
+        assert "participants" in caption  # gives n
+        assert f"{table}\n" == table_text(table_by_name[name], "markdown")
+        unescaped_notes = [note.replace("\\", "") for note in notes]
+        assert unescaped_notes == [PAPER_TEXTS[name].note][: len(notes)]
+        assert bool(notes) == bool(PAPER_TEXTS[name].note)
+    # The denominator of the percentages of Table 1.
+    assert "participants with a value" in markdown_by_name["demographics"]
+    latex = make_latex_by_table(table_by_name, evaluation)["demographics"]
+    assert "participants with a value" in latex
 
 
 def test_wide_tables_are_split_and_no_cell_is_lost():
