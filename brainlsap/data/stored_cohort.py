@@ -36,6 +36,7 @@ from brainlsap.data.participants import (
     choose_baseline_names,
     find_absent_class_faults,
     is_called_baseline,
+    make_first_visit_value_notes,
     make_unordered_class_notes,
     order_classes,
     refuse_continuous,
@@ -48,6 +49,7 @@ from brainlsap.findings import (
     EXCLUDED,
     FAULT,
     FAULTY,
+    FIRST_VISIT_VALUE,
     LEFT_OUT,
     NO_LABEL,
     Finding,
@@ -135,6 +137,7 @@ def read_cohort_file(cohort_path: str | Path, **options: Any) -> Cohort:
         )
     elif excluded_scan_names:
         _check_named_classes(cohort_path, cohort)
+    cohort = _renew_first_visit_notes(cohort)
     # A report and a stored model state the options that were applied last.
     value_by_selecting_option = new_reading_options.to_jsonable(SELECTING_OPTIONS)
     if cohort.reading_options.exclude and excluded_scan_names:
@@ -679,6 +682,17 @@ def _make_cohort_of_labels(
         findings=findings,
     )
     return _make_cohort_with_reasons(selected_cohort, skipped_fault_by_scan)
+
+
+def _renew_first_visit_notes(cohort: Cohort) -> Cohort:
+    """Return the cohort with notes on first visits for its present scans and label."""
+    other_findings = [
+        finding
+        for finding in make_findings(cohort.findings)
+        if finding.kind != FIRST_VISIT_VALUE
+    ]
+    visit_notes = make_first_visit_value_notes(cohort.table, cohort.label_name)
+    return replace(cohort, findings=(*other_findings, *visit_notes))
 
 
 def _renew_order_findings(

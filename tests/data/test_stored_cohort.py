@@ -10,7 +10,7 @@ from brainlsap import check_cohort, load_cohort, make_cohort
 from brainlsap.data import read_study
 from brainlsap.data.flow import flow_table
 from brainlsap.exceptions import BrainlsapError, CohortError, ParameterError
-from brainlsap.findings import EXCLUDED, FAULTY
+from brainlsap.findings import EXCLUDED, FAULTY, FIRST_VISIT_VALUE
 from brainlsap.simulation import write_study_folder
 
 READING = {"atlas": "desikan82", "feature": ["fdg", "volume"]}
@@ -199,6 +199,23 @@ def test_the_baseline_of_a_file_is_the_visit_of_that_name(stored, tmp_path):
     named = replace(cohort, table=cohort.table.assign(session=sessions))
     with pytest.raises(BrainlsapError, match="the first visit of a person is unknown"):
         read_study(named.save(tmp_path / "named.h5"), scans="baseline")
+
+
+def test_notes_on_first_visits_are_those_of_the_scans_of_a_file(stored, tmp_path):
+    cohort = read_study(stored)
+    table = cohort.table
+    is_converter = (table["participant"] == "sub-0001") & (
+        table["session"] != "ses-M00"
+    )
+    diagnosis = table["label"].mask(is_converter, cohort.classes[0])
+    assert (diagnosis != table["label"]).any()
+    changed = replace(cohort, table=table.assign(dx=diagnosis))
+    file = changed.save(tmp_path / "changed.h5")
+    (note,) = [x for x in read_study(file).findings if x.kind == FIRST_VISIT_VALUE]
+    assert note.values == {"column": "dx", "n_people": 1}
+    for options in ({"scans": "baseline"}, {"label": "dx"}):
+        kinds = [x.kind for x in read_study(file, **options).findings]
+        assert FIRST_VISIT_VALUE not in kinds
 
 
 def test_whole_numbers_are_labels_without_a_point(stored, tmp_path):
