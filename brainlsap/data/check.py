@@ -411,7 +411,7 @@ class _OptionSearch:
             )
             if not is_known_feature and self.adopt_best_options(
                 folder_option_dicts,
-                _make_located_share_function([feature_name]),
+                _make_located_share_function([feature_name], proposes_feature=True),
                 min_score=1,
             ):
                 new_feature_names.append(feature_name)
@@ -463,7 +463,8 @@ class _OptionSearch:
             return
         for feature_name in (*_FEATURES, "suvr"):  # of a tracer that is not said
             if self.adopt_best_options(
-                folder_option_dicts, _make_located_share_function([feature_name])
+                folder_option_dicts,
+                _make_located_share_function([feature_name], proposes_feature=True),
             ):
                 self.adopted_options["feature"] = [feature_name]
                 return
@@ -636,9 +637,14 @@ def _are_later_visits_incomplete(
 
 
 def _make_located_share_function(
-    feature_names: Sequence[str], has_feature_option: bool = False
+    feature_names: Sequence[str],
+    has_feature_option: bool = False,
+    proposes_feature: bool = False,
 ) -> _ScoreFunction:
-    """Return a measure of how many scans' features are found."""
+    """Return a measure of how many scans' features are found.
+
+    `proposes_feature` says that the user is asked whether the feature is the right one.
+    """
     feature_names = [
         feature_name
         for feature_name in feature_names
@@ -650,6 +656,7 @@ def _make_located_share_function(
     ) -> float:
         scan_sources: list[Source] = []
         feature_sources.has_named_features = has_feature_option
+        feature_sources.accepts_translated_measures = proposes_feature
         for feature_name in feature_names:
             with suppress(BrainlsapError):
                 scan_sources += feature_sources.locate_feature_sources(

@@ -52,6 +52,7 @@ from brainlsap.data.measures import (
     find_measure_names_of_file,
     find_tracers,
     find_tracers_of_file,
+    find_translated_measures,
     get_measure_record,
 )
 from brainlsap.data.region_tables import (
@@ -548,6 +549,8 @@ class FeatureSources:
     """Faults for which tables were not used."""
     has_named_features: bool = True
     """Whether the user named features; otherwise tables must name their features."""
+    accepts_translated_measures: bool = False
+    """Whether words of other languages in column names count as names of features."""
     feature_names: Sequence[str] = ()
     """All features that are read."""
     people_column_names: Collection[str] = ()
@@ -1143,7 +1146,7 @@ class FeatureSources:
             has_volumes = self.subcortex == "volume"
             subcortex_measure_names = ("volume", "") if has_volumes else ()
         rank_column_pairs_by_region: dict[
-            int, list[tuple[tuple[int, bool, bool], _RegionColumn]]
+            int, list[tuple[tuple[float, bool, bool], _RegionColumn]]
         ] = {}
         for table_contents in self.table_contents_list:
             has_file_name_measure = _is_measure_in_file_name(
@@ -1157,12 +1160,15 @@ class FeatureSources:
                 accepted_measure_names = (
                     cortex_measure_names if is_cortex else subcortex_measure_names
                 )
-                if header_measure not in accepted_measure_names:
+                header_rank = _rank_header_measure(
+                    header_measure, accepted_measure_names
+                )
+                if header_rank is None:
                     continue
                 # If no column name has a measure, that of a file's name counts.
                 is_measure_unnamed = not (header_measure or has_file_name_measure)
                 column_rank = (
-                    accepted_measure_names.index(header_measure),
+                    header_rank,
                     is_measure_unnamed,
                     not table_contents.has_only_atlas_regions,
                 )
@@ -1579,7 +1585,10 @@ class FeatureSources:
 
         Its name then names another measure, or a file beside it names the feature.
         """
-        file_measure_names = find_measure_names_of_file(table_contents.name_and_sheet)
+        table_name = table_contents.name_and_sheet
+        file_measure_names = find_measure_names_of_file(table_name)
+        if not _is_measure_in_file_name(table_name, measure_name):
+            file_measure_names |= find_translated_measures(table_name)
         if file_measure_names - {measure_name}:
             raise CohortError(
                 f"{measure_name}: the names of the region columns in "
@@ -1645,20 +1654,37 @@ class FeatureSources:
             atlas_region_index
             for atlas_region_index, region_column in column_by_region_index.items()
             if self.atlas.cortex[atlas_region_index]
-            and region_column.header_measure
-            in _get_unspecific_header_measures(measure_record)
+            and (
+                region_column.header_measure
+                in _get_unspecific_header_measures(measure_record)
+                or _is_translation(region_column.header_measure, measure_record)
+            )
         ]
         if not unnamed_region_indices:
             return []
         median_value = np.nanmedian(scan_region_values[:, unnamed_region_indices])
         lowest_plausible_value, highest_plausible_value = measure_record.plausible_range
         is_plausible = lowest_plausible_value <= median_value <= highest_plausible_value
-        kind_word = (
-            "tracer"
-            if column_by_region_index[unnamed_region_indices[0]].header_measure
-            else "measure"
+        first_column = column_by_region_index[unnamed_region_indices[0]]
+        kind_word = "tracer" if first_column.header_measure else "measure"
+        name_text = f"{table_names_text} does not name the {kind_word} of its values"
+        is_translated = any(
+            _is_translation(
+                column_by_region_index[region_index].header_measure
+                or column_by_region_index[region_index].table_contents.name_and_sheet,
+                measure_record,
+            )
+            for region_index in unnamed_region_indices
         )
-        if self.has_named_features and is_plausible:
+        if _is_translation(first_column.header_measure, measure_record):
+            name_text = (
+                f"{table_names_text} names the measure of its values "
+                f"{first_column.header_measure!r}"
+            )
+        has_named_features = self.has_named_features or (
+            is_translated and self.accepts_translated_measures
+        )
+        if has_named_features and is_plausible:
             if all(
                 _is_measure_in_file_name(
                     column_by_region_index[
@@ -1669,15 +1695,9 @@ class FeatureSources:
                 for atlas_region_index in unnamed_region_indices
             ):
                 return []
-            message = (
-                f"{table_names_text} does not name the {kind_word} of its values, so "
-                f"they were read as {measure_name}"
-            )
+            message = f"{name_text}, so they were read as {measure_name}"
             return [Finding(message, kind=ASSUMED)]
-        message = (
-            f"{table_names_text} does not name the {kind_word} of its values, whose "
-            f"median is {median_value:.3g}"
-        )
+        message = f"{name_text}, and the median is {median_value:.3g}"
         plausible_range_by_measure = {
             other_measure_name: get_measure_record(other_measure_name).plausible_range
             for other_measure_name in KNOWN_MEASURE_NAMES
@@ -1692,7 +1712,12 @@ class FeatureSources:
             if np.isfinite((lowest_other_value, highest_other_value)).all()
             and lowest_other_value <= median_value <= highest_other_value
         ]
-        if is_plausible and other_measure_names:
+        if is_plausible and is_translated:
+            message += (
+                f". If the measure is {measure_name}, name the feature with "
+                f"{option_text('feature', measure_name)}"
+            )
+        elif is_plausible and other_measure_names:
             measures_text = join_with_and([measure_name, *other_measure_names])
             message += (
                 f" and thus plausible for {measures_text}. Name the correct feature "
@@ -1759,6 +1784,28 @@ class FeatureSources:
 def _get_unspecific_header_measures(measure_record: MeasureRecord) -> set[str]:
     """Return the kind of values in column names without a measure: none, or a ratio."""
     return {"", "suvr"} - {measure_record.name}
+
+
+def _is_translation(name: str, measure_record: MeasureRecord) -> bool:
+    """Return whether a name has a word of another language for this measure alone."""
+    return find_translated_measures(name) == {measure_record.name}
+
+
+def _rank_header_measure(
+    header_measure: str, accepted_measure_names: Sequence[str]
+) -> float | None:
+    """Return the rank of a column by the measure in its name, None if it is another.
+
+    A word of another language comes before no word.
+    """
+    if header_measure in accepted_measure_names:
+        return accepted_measure_names.index(header_measure)
+    translated_measure_names = find_translated_measures(header_measure)
+    if len(translated_measure_names) == 1 and translated_measure_names <= {
+        *accepted_measure_names
+    }:
+        return len(accepted_measure_names) - 1.5
+    return None
 
 
 def _is_measure_in_file_name(file_name: str, measure_name: str) -> bool:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
+from unicodedata import combining, normalize
 
 import numpy as np
 
@@ -415,6 +416,41 @@ def find_measure_names_of_file(file_name: str) -> frozenset[str]:
     }
     return frozenset(
         tracer_feature_names | _find_entity_meanings(file_name, _GLUED_MEASURES)
+    )
+
+
+# Ends of words for measures in German, French, Italian and Spanish, without accents.
+_MEASURE_OF_TRANSLATION = {
+    **dict.fromkeys(
+        ("dicke", "epaisseur", "epaisseurs", "spessore", "spessori", "grosor"),
+        "thickness",
+    ),
+    **dict.fromkeys(("volumen", "volumina", "volumes", "volumi"), "volume"),
+    **dict.fromkeys(("flache", "flaeche", "superficie"), "area"),
+}
+_TRANSLATION_PATTERN = re.compile(
+    f"[a-z]*?({'|'.join(sorted(_MEASURE_OF_TRANSLATION, key=len, reverse=True))})"
+)
+
+
+@lru_cache(maxsize=4096)
+def find_translated_measures(name: str) -> frozenset[str]:
+    """Return the measures that words of other languages in a name may stand for.
+
+    They are proposed to the user, and are not read unless the user names the measure.
+
+    >>> [*find_translated_measures("mittlere_Rindendicke")]
+    ['thickness']
+    >>> [*find_translated_measures("épaisseur corticale")]
+    ['thickness']
+    """
+    letters = normalize("NFKD", name.lower())
+    plain_name = "".join(letter for letter in letters if not combining(letter))
+    word_matches = map(_TRANSLATION_PATTERN.fullmatch, re.findall("[a-z]+", plain_name))
+    return frozenset(
+        _MEASURE_OF_TRANSLATION[word_match[1]]
+        for word_match in word_matches
+        if word_match is not None
     )
 
 

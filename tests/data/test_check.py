@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from brainlsap.atlas import Atlas
 from brainlsap.cli import main
 from brainlsap.data import check_cohort, load_cohort, suggest_options
-from brainlsap.findings import FOREIGN_IDS
+from brainlsap.findings import ASSUMED, FOREIGN_IDS
 from brainlsap.simulation import make_cohort, write_study_folder
 from tests.data.conftest import NAMES
 
@@ -206,6 +207,66 @@ def test_an_unreadable_connectome_is_named_and_not_left_out(
             path.unlink()
     check = check_cohort(study, **options)
     assert suggest_options(check, options) == [{"connectome": "none"}]
+
+
+@pytest.fixture
+def translated(study):
+    """Return a function that writes thickness under other words into one table."""
+    people = [f"sub-0{i}" for i in range(1, 6)]
+    for folder in study.glob("sub-*"):
+        shutil.rmtree(folder)
+
+    def write_table(column_form, file_name="werte.csv", scale=1.0):
+        heads = [column_form.format(name) for name in NAMES[:6]]
+        cells = scale * np.linspace(2, 3, 30).reshape(5, 6)
+        table = pd.DataFrame(cells, columns=heads)
+        table.insert(0, "participant_id", people)
+        table.to_csv(study / file_name, index=False)
+        return study
+
+    return write_table
+
+
+@pytest.mark.parametrize(
+    ("column_form", "file_name", "scale", "feature"),
+    [
+        ("{}_Dicke", "werte.csv", 1, "thickness"),
+        ("{}_mittlere_Rindendicke", "werte.csv", 1, "thickness"),
+        ("Épaisseur_{}", "valeurs.csv", 1, "thickness"),
+        ("epaisseur_corticale_{}", "valeurs.csv", 1, "thickness"),
+        ("{}", "Rindendicke.csv", 1, "thickness"),
+        ("{}_Volumen", "werte.csv", 1000, "volume"),
+        ("{}_Fläche", "werte.csv", 300, "area"),
+    ],
+)
+def test_measures_in_other_languages_are_proposed_and_not_taken(
+    translated, tiny, column_form, file_name, scale, feature
+):
+    study = translated(column_form, file_name, scale)
+    atlas = Atlas("six", tiny.regions[:6], None, {})
+    options = {"atlas": atlas, "connectome": "none"}
+    for other in ({}, {"feature": "fdg"}):
+        check = check_cohort(study, **options | other)
+        assert not check.is_sound
+        assert suggest_options(check, options | other) == [{"feature": [feature]}]
+    cohort = load_cohort(study, **options, feature=feature)
+    assert cohort.features[0, 0, 0] == 2 * scale
+    (note,) = [x for x in cohort.findings if x.kind == ASSUMED]
+    assert file_name in note.message
+    # values that cannot be of this measure are not proposed
+    translated(column_form, file_name, scale * 1e4)
+    assert suggest_options(check_cohort(study, **options), options) == []
+
+
+def test_a_word_of_another_language_may_be_the_name_of_a_feature(translated, tiny):
+    atlas = Atlas("six", tiny.regions[:6], None, {})
+    options = {"atlas": atlas, "connectome": "none", "feature": "rindendicke"}
+    study = translated("{}", "rindendicke.csv", 100)
+    assert load_cohort(study, **options).feature_names == ("rindendicke",)
+    # the name of another measure is not ignored
+    options["feature"] = "fdg"
+    translated("{}", "rindendicke.csv")
+    assert not check_cohort(study, **options).is_sound
 
 
 def test_a_study_is_not_read_again_with_the_options_it_was_checked_with(
