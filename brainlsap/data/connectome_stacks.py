@@ -17,7 +17,7 @@ from brainlsap.data.connectomes import (
     have_few_repeats,
     read_raw_matrices,
 )
-from brainlsap.data.find_files import Scan, parse_scan_identity
+from brainlsap.data.find_files import Scan, StudyFiles, parse_scan_identity
 from brainlsap.data.order_check import OrderCheck
 from brainlsap.data.region_lists import are_unsigned_integers
 from brainlsap.data.row_order import (
@@ -71,6 +71,7 @@ class ConnectomeStack(NamedTuple):
 def read_connectome_stack(
     stack_path: Path,
     atlas: Atlas,
+    study_files: StudyFiles,
     scan_keys: Sequence[tuple[str, str]],
     label_source: str | Path | Sequence[str] | None = None,
     row_order_name: str | None = None,
@@ -84,6 +85,8 @@ def read_connectome_stack(
         of `<name>_ids.txt` or of another list of `_ID_LISTS` beside it.
     atlas : Atlas
         Names the regions.
+    study_files : StudyFiles
+        Knows the participants and visits that an id may join.
     scan_keys : sequence of (str, str)
         Participant and visit of the study's scans, by which the list of ids is
         recognised.
@@ -105,7 +108,7 @@ def read_connectome_stack(
     if name_list_by_key is None:
         return None
     origin_text, scan_ids = _choose_origin_text_and_ids(
-        stack_path, name_list_by_key, len(raw_matrices), scan_keys
+        stack_path, name_list_by_key, len(raw_matrices), study_files, scan_keys
     )
     other_list_by_key = {
         list_key: name_list
@@ -142,7 +145,9 @@ def read_connectome_stack(
         )
     matrices_by_person_and_visit: MatricesByPersonAndVisit = {}
     for scan_id, scan_matrix in zip(scan_ids, stacked_weights, strict=True):
-        participant_id, session_id = parse_scan_identity(scan_id).key
+        participant_id, session_id = study_files.get_scan_key(
+            parse_scan_identity(scan_id)
+        )
         matrices_by_person_and_visit.setdefault(participant_id, {}).setdefault(
             session_id, []
         ).append(scan_matrix)
@@ -185,6 +190,7 @@ def _choose_origin_text_and_ids(
     stack_path: Path,
     name_list_by_key: Mapping[str, NameList],
     n_scans: int,
+    study_files: StudyFiles,
     scan_keys: Sequence[tuple[str, str]],
 ) -> tuple[str, tuple[str, ...]]:
     """Return the list of ids of the matrices, and where it is from.
@@ -221,7 +227,7 @@ def _choose_origin_text_and_ids(
         study_ids_by_list = {
             list_key: ids_in_list
             for list_key, ids_in_list in ids_by_list.items()
-            if _are_study_ids(ids_in_list, scan_keys)
+            if _are_study_ids(ids_in_list, study_files, scan_keys)
         }
         if len({*study_ids_by_list.values()}) > 1:
             raise FileFormatError(
@@ -281,14 +287,17 @@ def _read_ids(list_path: Path) -> tuple[str, ...]:
 
 
 def _are_study_ids(
-    candidate_ids: Sequence[str], scan_keys: Sequence[tuple[str, str]]
+    candidate_ids: Sequence[str],
+    study_files: StudyFiles,
+    scan_keys: Sequence[tuple[str, str]],
 ) -> bool:
     """Return whether most ids are of the study, or most participants have one."""
     study_participant_ids = {
         study_participant_id for study_participant_id, _ in scan_keys
     }
     listed_participant_ids = [
-        parse_scan_identity(scan_id).key[0] for scan_id in candidate_ids
+        study_files.get_scan_key(parse_scan_identity(scan_id))[0]
+        for scan_id in candidate_ids
     ]
     n_ids_in_study = sum(
         participant_id in study_participant_ids

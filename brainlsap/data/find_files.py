@@ -85,7 +85,13 @@ _PTID = re.compile(r"(?P<person>(?:sub-)?\d{3}_S_\d{4,5})(?:[_-](?P<visit>.+))?"
 # participant sub-01.
 _BIDS = re.compile(
     r"(?P<person>sub-[A-Za-z0-9]+)(?:_(?P<visit>ses-[A-Za-z0-9]+))?"
-    r"(?:(?:_(?!ses-)[A-Za-z]|\.).*)?"
+    r"(?P<ending>(?:_(?!ses-)[A-Za-z]|\.).*)?"
+)
+# Words of endings that are visits in any study. T1 is rather a kind of image.
+_VISIT_WORD = re.compile(
+    r"(?:[vmuwy]|visit|month|year|week|wave|tp|timepoint)-?\d+"
+    r"|(?:bl|baseline|screening|fu|followup|retest)-?\d*",
+    re.IGNORECASE,
 )
 
 # Zeros at the front of a number, and the ".0" of an integer that was read as a float.
@@ -102,6 +108,8 @@ class ScanIdentity(NamedTuple):
     session: str = ""
     template_name: str = ""
     """Template of a longitudinal run, empty for a cross-sectional one."""
+    ending: str = ""
+    """What follows the participant in a BIDS name without a visit; it may be one."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -130,17 +138,22 @@ def parse_scan_identity(name_text: str) -> ScanIdentity:
     """Split the name of a scan, of its folder or of its row into its parts.
 
     >>> tuple(parse_scan_identity("/data/sub-01_ses-M00.long.sub-01/"))
-    ('sub-01', 'ses-M00', 'sub-01')
+    ('sub-01', 'ses-M00', 'sub-01', '')
     >>> tuple(parse_scan_identity("002_S_0295_2006-04-18"))
-    ('002_S_0295', '2006-04-18', '')
+    ('002_S_0295', '2006-04-18', '', '')
+    >>> tuple(parse_scan_identity("sub-01_V1"))
+    ('sub-01', '', '', '_V1')
     """
     base_name = name_text.strip().replace("\\", "/").rstrip("/").rpartition("/")[2]
     base_name, _, template_name = base_name.partition(".long.")
     for compiled_pattern in (_PTID, _BIDS):
         name_match = compiled_pattern.fullmatch(base_name)
         if name_match:
+            part_by_name = name_match.groupdict()
+            session_id = part_by_name["visit"] or ""
+            ending = "" if session_id else part_by_name.get("ending") or ""
             return ScanIdentity(
-                name_match["person"], name_match["visit"] or "", template_name
+                part_by_name["person"], session_id, template_name, ending
             )
     return ScanIdentity(base_name, "", template_name)
 
@@ -430,7 +443,12 @@ class StudyFiles:
             for scan_identity in visit_identities
         }
         self._visit_by_lower_name.pop("", None)
-        self._joined_name_regex = self._compile_joined_name_pattern()
+        visit_pattern = self._make_visit_pattern()
+        self._visit_regex = re.compile(visit_pattern, re.IGNORECASE)
+        self._joined_name_regex = re.compile(
+            rf"(.+?)(?:[-_](?:ses-)?|(?<=\d)(?=[A-Za-z]))({visit_pattern})",
+            re.IGNORECASE,
+        )
         all_found_files += [
             _FoundFiles(identity_by_path[connectome_path], None, [connectome_path])
             for connectome_path in sorted(identity_by_path)
@@ -511,17 +529,26 @@ class StudyFiles:
             and not _LABEL_LIST.search(connectome_path.name)
         }
 
-    def _compile_joined_name_pattern(self) -> re.Pattern[str]:
-        """Return the pattern of names that join a participant and a visit.
-
-        The visit is one of the study's, or differs from one only in its number.
-        """
+    def _make_visit_pattern(self) -> str:
+        """Return the pattern of visits that differ from the study's in number only."""
         visit_patterns = {
             re.sub(r"\d+", r"\\d+", re.escape(x)) for x in self._visit_by_lower_name
         }
-        visit_pattern = "|".join(sorted(visit_patterns)) or "(?!)"
-        participant_pattern = r"(.+)(?:[-_](?:ses-)?|(?<=\d)(?=[A-Za-z]))"
-        return re.compile(f"{participant_pattern}({visit_pattern})", re.IGNORECASE)
+        return "|".join(sorted(visit_patterns)) or "(?!)"
+
+    def _find_visit_in_ending(self, ending: str) -> str:
+        """Return the word of an ending that is a visit; "" in a study without visits.
+
+        A visit that the study does not have is not dropped: sub-01_V1 is no scan of
+        the only visit V2.
+        """
+        if self._visit_by_lower_name:
+            for ending_word in filter(None, re.split(r"[_.]", ending)):
+                if self._visit_regex.fullmatch(ending_word) or _VISIT_WORD.fullmatch(
+                    ending_word
+                ):
+                    return ending_word
+        return ""
 
     def _add_files(
         self, scan_identity: ScanIdentity, file_paths: Sequence[Path]
@@ -568,6 +595,11 @@ class StudyFiles:
     def get_scan_key(self, scan_identity: ScanIdentity) -> tuple[str, str]:
         """Return participant and visit, also of a name that joins the two."""
         participant_id, session_id = scan_identity.key
+        visit_in_ending = self._find_visit_in_ending(scan_identity.ending)
+        if visit_in_ending:
+            return participant_id, self._visit_by_lower_name.get(
+                visit_in_ending.lower(), visit_in_ending
+            )
         joined_match = self._joined_name_regex.fullmatch(participant_id)
         if (
             session_id

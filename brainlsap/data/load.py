@@ -832,6 +832,7 @@ def _load_weights_and_ownership(
             connectome_stack = read_connectome_stack(
                 connectome_source,
                 feature_sources.atlas,
+                feature_sources.study_files,
                 scan_keys,
                 reading_options.labels,
                 reading_options.row_order,

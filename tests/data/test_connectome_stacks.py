@@ -114,6 +114,41 @@ def test_ids_that_do_not_fit_are_refused(study, ids, said):
         assert said in str(refused.value).replace("\n", " ").replace("    ", "")
 
 
+@pytest.mark.parametrize(
+    ("participants", "form"),
+    [
+        (("sub-01", "sub-02"), "{0}_{1}"),
+        (("01", "02"), "{0}_{1}"),
+        (("01", "02"), "sub-{0}_ses-{1}"),
+        (("4132-N", "4133-N"), "{0}_{1}"),
+        (("4132-N", "4133-N"), "sub-{0}_ses-{1}"),
+        (("KH1_001", "KH1_002"), "{0}-{1}"),
+    ],
+)
+def test_ids_may_join_participant_and_visit_in_any_usual_form(
+    study, participants, form
+):
+    keys = [(participants[0], "U1"), (participants[0], "U2"), (participants[1], "U2")]
+    people = pd.DataFrame(keys, columns=["participant_id", "session_id"])
+    people.assign(diagnosis=list("aab")).to_csv(study / "participants.csv", index=False)
+    W = np.load(study / "W.npy")[:3]
+    np.savez(study / "W.npz", W=W[::-1], ids=[form.format(*key) for key in keys[::-1]])
+    cohort = load(study, "W.npz", row_order="atlas")
+    np.testing.assert_array_equal(cohort.connectomes, W)
+
+
+@pytest.mark.parametrize("visit", ["V1", "U7", "bl"])
+def test_a_matrix_of_another_visit_is_not_taken(study, visit):
+    people = pd.DataFrame({"participant_id": ["sub-01", "sub-02"], "session_id": "U2"})
+    people.assign(diagnosis=list("ab")).to_csv(study / "participants.csv", index=False)
+    ids = [f"sub-01_{visit}", "sub-02_U2"]
+    np.savez(study / "W.npz", W=np.load(study / "W.npy")[:2], ids=ids)
+    with pytest.raises(CohortError) as refused:
+        load(study, "W.npz", row_order="atlas")
+    assert "sub-01_U2: the connectome is missing" in str(refused.value)
+    assert "sub-02" not in str(refused.value)
+
+
 def test_without_ids_or_names_it_is_said_what_to_write(study):
     with pytest.raises(CohortError, match="82 x 82 without names cannot be mapped"):
         load(study, "W.npy")

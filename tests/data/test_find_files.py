@@ -24,7 +24,8 @@ from tests.data.feature_formats import write_clinica
     ("text", "expected"),
     [
         ("sub-01_ses-M00_run-2_T1w", ("sub-01", "ses-M00", "")),
-        ("sub-01_run-2.nii.gz", ("sub-01", "", "")),
+        ("sub-01_run-2.nii.gz", ("sub-01", "", "", "_run-2.nii.gz")),
+        ("sub-01_V1", ("sub-01", "", "", "_V1")),
         ("sub-01-2", ("sub-01-2", "", "")),
         ("sub-01_2", ("sub-01_2", "", "")),
         ("sub-002_S_0295_bl", ("sub-002_S_0295", "bl", "")),
@@ -44,6 +45,22 @@ def test_keys_equate_spellings():
     for name in ("sub-ADNI002S0295", "002_S_0295", "sub-002S0295"):
         assert ScanIdentity(name).key[0] == "002_S_0295"
     assert ScanIdentity("sub-1").key != ScanIdentity("sub-01").key
+
+
+@pytest.mark.parametrize(
+    ("visit", "name", "expected"),
+    [
+        ("V2", "sub-01_V2", ("01", "V2")),
+        ("V2", "sub-01_V1", ("01", "V1")),  # no scan of the only visit
+        ("V2", "sub-01_dwi_bl", ("01", "bl")),
+        ("U2", "sub-01_u7.csv", ("01", "u7")),
+        ("V2", "sub-01_T1.long", ("01", "")),  # a kind of image
+        ("", "sub-01_V1", ("01", "")),  # a study without visits
+    ],
+)
+def test_an_ending_that_is_a_visit_is_not_dropped(tmp_path, visit, name, expected):
+    files = StudyFiles(tmp_path, [ScanIdentity("sub-01", visit)])
+    assert files.get_scan_key(parse_scan_identity(name)) == expected
 
 
 def test_visits_in_time():

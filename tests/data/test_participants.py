@@ -14,6 +14,7 @@ from brainlsap.data import (
     participants,
 )
 from brainlsap.data.covariates import is_categorical_covariate
+from brainlsap.data.find_files import ScanIdentity
 from brainlsap.data.id_columns import choose_id_column
 from brainlsap.data.load import open_scans_and_sources
 from brainlsap.data.participants import (
@@ -47,9 +48,9 @@ def test_people_and_facts(read, write):
     write("sub-1/sub-1_sessions.tsv", "session_id\tdiagnosis\nses-1\tCN\nses-2\tAD\n")
     found = read("participant_id\tage\tdiagnosis\nsub-2\t70\tAD\nsub-1\tn/a\tCN\n")
     assert list(found) == ["2", "1"]
-    assert found["2"][""] == (("sub-2", "", ""), {"age": "70", "diagnosis": "AD"})
+    assert found["2"][""] == (ScanIdentity("sub-2"), {"age": "70", "diagnosis": "AD"})
     assert found["1"][""][1] == {"age": None, "diagnosis": "CN"}
-    assert found["1"]["2"] == (("sub-1", "ses-2", ""), {"diagnosis": "AD"})
+    assert found["1"]["2"] == (ScanIdentity("sub-1", "ses-2"), {"diagnosis": "AD"})
     found = read("participant_id\tsession_id\tx\nsub-1\tses-1\t5\nsub-1\tses-3\t6\n")
     assert "" not in found["1"]
     assert found["1"]["3"][1] == {"x": "6"}
