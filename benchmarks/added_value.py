@@ -3,7 +3,9 @@
     python benchmarks/added_value.py [--cohorts 20]
 
 Cohorts have 30 regions without a connectome. All regions shrink with age, and the ill
-are older. Where both tell, the illness lowers five regions, too.
+are older. Where both tell, the illness lowers five regions, too. In a third kind of
+cohort, age tells all, but the middle one of three classes is the youngest: a model of
+covariates that is linear in age, or in the number of the class, would miss it.
 """
 
 import argparse
@@ -39,16 +41,45 @@ def make_cohort(seed: int, n_people: int, effect: float) -> Cohort:
     )
 
 
+def make_cohort_of_young_middle_class(
+    seed: int, n_people: int, effect: float = 0.0
+) -> Cohort:
+    """Make people of three classes, of which the middle one is the youngest."""
+    rng = np.random.default_rng(seed)
+    stages = rng.integers(0, 3, n_people)
+    age = rng.normal(70, 7, n_people) - YEARS * (stages == 1)
+    features = rng.normal(size=(n_people, N_ROIS)) - AGING * (age[:, None] - 70) / 10
+    features[:, :5] -= effect * stages[:, None]
+    sex = rng.choice(["F", "M"], n_people)
+    classes = ("CN", "MCI", "AD")
+    return Cohort.from_arrays(
+        np.zeros((N_ROIS, N_ROIS)),
+        features,
+        np.array(classes)[stages],
+        covariates=pd.DataFrame({"age": age.round(1), "sex": sex}),
+        atlas=[f"region {k}" for k in range(N_ROIS)],
+        classes=classes,
+    )
+
+
+COHORTS = {
+    "age only": (make_cohort, 0.0),
+    "age and brain": (make_cohort, 1.0),
+    "age only, youngest in the middle": (make_cohort_of_young_middle_class, 0.0),
+    "age, youngest in the middle, and brain": (make_cohort_of_young_middle_class, 0.5),
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cohorts", type=int, default=20)
     n_cohorts = parser.parse_args().cohorts
     rows = []
     for n_people in (120, 240):
-        for effect in (0.0, 1.0):
+        for name, (make, effect) in COHORTS.items():
             scores, shown = [], []
             for seed in range(n_cohorts):
-                cohort = make_cohort(seed, n_people, effect)
+                cohort = make(seed, n_people, effect)
                 models = make_models(ADDED_VALUE_MODELS)
                 evaluation = cross_validate(
                     models, cohort, 5, baselines=False, n_jobs=1
@@ -62,7 +93,6 @@ def main() -> None:
                 shown[-1] = np.append(shown[-1], worse[0])
             n_brain, n_covariates, n_worse = np.sum(shown, axis=0)
             means = [f"{score:.2f}" for score in np.mean(scores, axis=0)]
-            name = "age and brain" if effect else "age only"
             rows.append(
                 (n_people, name, n_cohorts, *means, n_brain, n_worse, n_covariates)
             )

@@ -746,7 +746,10 @@ class GlobalMeansClassifier(TunedLinearClassifier):
 
 @dataclass(eq=False, repr=False)
 class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
-    """Ridge regression of the class on covariates, with or without a model of brains.
+    """Logistic regression on covariates, with or without the score of a brain model.
+
+    The classes have no order here, and numbers enter with their squares, so that a
+    covariate that is smallest or largest in the middle classes also predicts.
 
     The score of the brain is a further column beside the covariates. For a training
     scan it is predicted by a fit without that person (in closed form), so that it is
@@ -756,8 +759,8 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    ridge : LSAPRidgeClassifier
-        Without scales; reads the columns.
+    linear_classifier : TunedLinearClassifier
+        A logistic regression; reads the columns.
     brain : LSAPRidgeClassifier, optional
         Reads packed scans.
     covariate_names : sequence of str, optional
@@ -770,12 +773,13 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
     brain_ : LSAPRidgeClassifier or None
         None without `brain`, or where its score has no weight.
     fit_report_ : dict
-        covariates, and reads_brain: whether the score of the brain has a weight.
+        That of the logistic regression; covariates, and reads_brain: whether the score
+        of the brain has a weight.
     """
 
     reads_packed_scans: ClassVar = True
 
-    ridge: Any
+    linear_classifier: Any
     brain: Any = None
     covariate_names: Sequence[str] | None = None
 
@@ -812,7 +816,7 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         if covariate_names is None:
             covariate_names = choose_covariate_columns(covariates)
         self.design_ = learn_coding_by_covariate(covariate_names, covariates)
-        covariate_design = build_covariate_design(self.design_, covariates)
+        covariate_design = self._build_design_with_squares(covariates)
         brain_classifier = (
             self.make_ridge() if ridge_classifier is None else ridge_classifier
         )
@@ -825,55 +829,81 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
             left_out_brain_scores = rebalance_scores(
                 brain_classifier.left_out_scores_, class_codes, person_codes
             )
-            input_matrix = np.hstack([covariate_design, left_out_brain_scores])
-            self.ridge_ = clone(self.ridge).fit(
-                _pack_covariate_columns(input_matrix), y, groups
+            self._fit_columns(
+                np.hstack([covariate_design, left_out_brain_scores]), y, groups
             )
             if self._sum_brain_score_weights(left_out_brain_scores.shape[1]) <= 0:
                 self.brain_ = None
         if self.brain_ is None:
-            self.ridge_ = clone(self.ridge).fit(
-                _pack_covariate_columns(covariate_design), y, groups
-            )
-        self.classes_ = self.ridge_.classes_
-        self.class_prior_ = self.ridge_.class_prior_
-        self.learned_prior_ = self.ridge_.learned_prior_
-        self.training_shares_ = self.ridge_.training_shares_
-        self.fit_report_ = {
+            self._fit_columns(covariate_design, y, groups)
+        fitted_classifier = self.linear_classifier_
+        self.classes_ = fitted_classifier.classes_
+        self.class_prior_ = fitted_classifier.class_prior_
+        self.learned_prior_ = fitted_classifier.learned_prior_
+        self.training_shares_ = fitted_classifier.training_shares_
+        self.fit_report_ = fitted_classifier.fit_report_ | {
             "covariates": [*self.design_],
             "reads_brain": self.brain_ is not None,
         }
         return self
 
+    def _fit_columns(
+        self, input_matrix: np.ndarray, y: np.ndarray, groups: np.ndarray
+    ) -> None:
+        """Fit the logistic regression to columns."""
+        self.linear_classifier_ = clone(self.linear_classifier).fit(
+            _pack_covariate_columns(input_matrix), y, groups
+        )
+
+    def _build_design_with_squares(self, covariates: pd.DataFrame) -> np.ndarray:
+        """Return the columns of covariates, and the squares of those of numbers."""
+        covariate_design = build_covariate_design(self.design_, covariates)
+        number_coding_by_covariate = {
+            covariate_name: covariate_coding
+            for covariate_name, covariate_coding in self.design_.items()
+            if isinstance(covariate_coding, float)
+        }
+        if not number_coding_by_covariate:
+            return covariate_design
+        number_design = build_covariate_design(number_coding_by_covariate, covariates)
+        return np.hstack([covariate_design, number_design**2])
+
     def _sum_brain_score_weights(self, n_brain_columns: int) -> float:
-        """Return the sum over targets of the weight of the score of this target."""
-        n_columns = self.ridge_.n_rois_
-        unit_inputs = np.eye(n_columns)[n_columns - n_brain_columns :]
-        unit_input_scores = self.ridge_.decision_scores(
-            _pack_covariate_columns(unit_inputs)
+        """Return by how much the scores of the brain favour the classes they stand for.
+
+        One score rises with the stage; several scores belong to one class each.
+        """
+        logistic_regression = self.linear_classifier_.model_[-1]
+        score_weights = logistic_regression.coef_[:, -n_brain_columns:]
+        if len(score_weights) == 1:  # of the second of two classes
+            score_weights = np.vstack([-score_weights, score_weights])
+        class_stages = pd.Index(self.brain_.stages_).get_indexer(
+            self.linear_classifier_.classes_
         )
-        zero_input_scores = self.ridge_.decision_scores(
-            _pack_covariate_columns(0 * unit_inputs)
-        )
-        return float(np.trace(unit_input_scores - zero_input_scores))
+        if n_brain_columns == 1:
+            return float((class_stages - class_stages.mean()) @ score_weights[:, 0])
+        return float(score_weights[np.arange(len(class_stages)), class_stages].sum())
 
     def predict_proba(
         self, X: np.ndarray, covariates: pd.DataFrame | None = None
     ) -> np.ndarray:
         """Return probabilities (n_scans, n_classes) at the shares `class_prior_`."""
-        covariate_design = build_covariate_design(self.design_, covariates)
-        if self.brain_ is not None:
-            covariate_design = np.hstack(
-                [covariate_design, self.brain_.decision_scores(X)]
-            )
-        return self.ridge_.predict_proba(_pack_covariate_columns(covariate_design))
+        return self.linear_classifier_.predict_proba(self._pack_columns(X, covariates))
 
     def predict(
         self, X: np.ndarray, covariates: pd.DataFrame | None = None
     ) -> np.ndarray:
-        """Return the likeliest class of every scan where all classes weigh alike."""
-        class_codes = self.choose_class_indices(self.predict_proba(X, covariates))
-        return self.classes_[class_codes]
+        """Return the likeliest class of every scan, by the class weights of the fit."""
+        return self.linear_classifier_.predict(self._pack_columns(X, covariates))
+
+    def _pack_columns(
+        self, X: np.ndarray, covariates: pd.DataFrame | None
+    ) -> np.ndarray:
+        """Return the columns that the logistic regression reads, packed as scans."""
+        input_matrix = self._build_design_with_squares(covariates)
+        if self.brain_ is not None:
+            input_matrix = np.hstack([input_matrix, self.brain_.decision_scores(X)])
+        return _pack_covariate_columns(input_matrix)
 
 
 def _pack_covariate_columns(input_matrix: np.ndarray) -> np.ndarray:
@@ -1105,17 +1135,11 @@ def _make_covariates_factory(*, reads_brain: bool) -> Factory:
     """Return a function that makes a model of covariates, with or without LSAP-R."""
 
     def make_model(seed: int, model_settings: ModelSettings) -> CovariateClassifier:
-        prior_value_by_setting = {
-            k: v for k, v in model_settings.items() if k == "class_prior"
-        }
-        # Covariates have no connectome; do not make one of them.
-        ridge_classifier = _make_ridge_factory("none")(
-            seed, prior_value_by_setting | {"connectome": "own"}
-        )
+        linear_classifier = _make_linear_factory()(seed, model_settings)
         brain_classifier = (
             _make_ridge_factory("auto")(seed, model_settings) if reads_brain else None
         )
-        return CovariateClassifier(ridge_classifier, brain_classifier)
+        return CovariateClassifier(linear_classifier, brain_classifier)
 
     return make_model
 

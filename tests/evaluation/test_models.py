@@ -523,6 +523,28 @@ def test_brain_and_covariates_are_one_model_whether_fitted_together_or_alone():
     assert added_value_table(alone).empty
 
 
+def test_covariates_find_a_middle_class_of_the_youngest():
+    # A model that is linear in age, or in the number of the class, misses it.
+    rng = np.random.default_rng(0)
+    stages = rng.integers(0, 3, 120)
+    age = rng.normal(70, 4, 120) - 10 * (stages == 1)
+    classes = ("CN", "MCI", "AD")
+    cohort = Cohort.from_arrays(
+        np.zeros((4, 4)),
+        rng.normal(size=(120, 4)) - age[:, None] / 10,
+        np.array(classes)[stages],
+        covariates=pd.DataFrame({"age": age, "sex": rng.choice(["F", "M"], 120)}),
+        atlas=[*"abcd"],
+        classes=classes,
+    )
+    study = run_added_value(cohort)
+    rows = study.predictions.query("model == 'covariates'")
+    is_right = rows["truth"] == rows["predicted"]
+    assert is_right[rows["truth"] == "MCI"].mean() > 0.7
+    # The brain shows age only, so it adds nothing.
+    assert not added_value_table(study).set_index("model").loc["covariates", "low"] > 0
+
+
 def test_covariates_alone_do_not_depend_on_the_brain():
     answers = [
         run_added_value(draw_aged_cohort(effect), ["covariates"]).predictions
