@@ -5,8 +5,9 @@
 that were not measured are NaN; connectomes are finite.
 """
 
+import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from brainlsap.exceptions import ParameterError
 MAX_ABSOLUTE = 1e18
 # Maximum difference of the two triangles by rounding, relative to the largest weight.
 MAX_ASYMMETRY = 1e-5
+_LABEL_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)", re.ASCII)
 
 EditFunction = Callable[[np.ndarray], np.ndarray]
 
@@ -397,3 +399,30 @@ def to_jsonable(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     return getattr(value, "__name__", type(value).__name__)
+
+
+def match_class_name(class_name: object, known_class_names: Iterable[object]) -> str:
+    """Return the known name of a class, which may spell a number in another way.
+
+    >>> match_class_name(1, ["0.0", "1.0"]), match_class_name("AD", ["0.0", "1.0"])
+    ('1.0', 'AD')
+    """
+    class_text = str(class_name).strip()
+    known_texts = [str(known_name) for known_name in known_class_names]
+    class_number = parse_label_number(class_text)
+    if class_text in known_texts or class_number is None:
+        return class_text
+    return next(
+        (
+            known_text
+            for known_text in known_texts
+            if parse_label_number(known_text) == class_number
+        ),
+        class_text,
+    )
+
+
+def parse_label_number(label: object) -> float | None:
+    """Return the number that a label is, None if it is a word or missing."""
+    label_text = str(label).strip()
+    return float(label_text) if _LABEL_NUMBER.fullmatch(label_text) else None

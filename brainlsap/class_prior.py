@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from brainlsap.arrays import match_class_name
 from brainlsap.exceptions import ParameterError
 from brainlsap.text import option_name
 
@@ -57,10 +58,7 @@ def resolve_class_prior(
     """
     class_names = [str(class_name) for class_name in classes]
     if isinstance(class_prior, Mapping):
-        share_by_class = {
-            str(class_name): class_share
-            for class_name, class_share in class_prior.items()
-        }
+        share_by_class = _match_class_shares(class_prior, class_names)
         missing_class_names = [
             class_name for class_name in class_names if class_name not in share_by_class
         ]
@@ -98,6 +96,22 @@ def resolve_class_prior(
         f"{option_name('class_prior')} must be {TRAINING!r}, {BALANCED!r}, or "
         f"the share of every class as {{class: share}}; got {class_prior!r}."
     )
+
+
+def _match_class_shares(
+    class_prior: Mapping[Any, float], class_names: Sequence[str]
+) -> dict[str, float]:
+    """Return the shares by class, with the numbers of classes in one spelling."""
+    share_by_class: dict[str, float] = {}
+    for original_name, class_share in class_prior.items():
+        class_name = match_class_name(original_name, class_names)
+        if class_name in share_by_class:
+            raise ParameterError(
+                f"{option_name('class_prior')} contains two shares for the class "
+                f"{class_name}. Give one share for each class."
+            )
+        share_by_class[class_name] = class_share
+    return share_by_class
 
 
 def change_prior(

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import brainlsap
-from brainlsap.arrays import to_jsonable
+from brainlsap.arrays import match_class_name, to_jsonable
 from brainlsap.class_prior import ClassPrior
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import check_cohort_given
@@ -22,7 +22,6 @@ from brainlsap.data.covariates import (
     STAGE_OF_WORD,
     find_acquisition_kind,
     is_categorical_covariate,
-    match_class_name,
 )
 from brainlsap.data.flow import USED_FOR_TRAINING, exclusion_option_text
 from brainlsap.data.load import RefusedStudyError, open_scans_and_sources

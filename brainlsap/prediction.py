@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 import brainlsap
-from brainlsap.arrays import pack_scans, to_jsonable
+from brainlsap.arrays import match_class_name, pack_scans, to_jsonable
 from brainlsap.atlas import Atlas, available_atlases
 from brainlsap.class_prior import ClassPrior, change_prior, resolve_class_prior
 from brainlsap.data import Cohort, order_classes, read_study, suggest_options
@@ -27,7 +27,6 @@ from brainlsap.data.cohort import NOT_GIVEN, check_cohort_given
 from brainlsap.data.covariates import (
     KEY_COLUMNS,
     is_categorical_covariate,
-    match_class_name,
 )
 from brainlsap.data.flow import USED_FOR_TRAINING, exclusion_option_text
 from brainlsap.data.load import RefusedStudyError, read_folder
@@ -1292,7 +1291,11 @@ def _resolve_class_shares(
         return model.class_prior_
     if isinstance(class_prior, Mapping):
         class_names = [str(class_name) for class_name in model.classes_]
-        unknown_names = [n for n in map(str, class_prior) if n not in class_names]
+        unknown_names = [
+            str(class_name)
+            for class_name in class_prior
+            if match_class_name(class_name, class_names) not in class_names
+        ]
         if unknown_names:
             raise ParameterError(
                 f"{option_name('class_prior')} names {', '.join(unknown_names)}, but "

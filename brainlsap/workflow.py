@@ -17,10 +17,10 @@ import pandas as pd
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib import hash as hash_of
 
-from brainlsap.arrays import to_jsonable
+from brainlsap.arrays import match_class_name, to_jsonable
 from brainlsap.data import Cohort, quality_table
 from brainlsap.data.cohort import check_cohort_given
-from brainlsap.data.covariates import STAGE_OF_WORD, match_class_name
+from brainlsap.data.covariates import STAGE_OF_WORD
 from brainlsap.data.flow import OTHER_CLASS
 from brainlsap.data.participants import find_absent_class_faults
 from brainlsap.data.quality import (

@@ -416,6 +416,14 @@ def test_new_people_may_come_from_where_the_disease_is_rarer(cohort, tmp_path):
     assert again.equals(table)
     with pytest.raises(ParameterError, match="class_prior names ill"):
         predict_people(loaded, cohort, class_prior={**rare, "ill": 0.1})
+    numbers = dict(zip(cohort.classes, "01234", strict=True))
+    table = cohort.table.assign(label=cohort.table["label"].map(numbers))
+    numbered = replace(cohort, table=table, classes=tuple("01234"))
+    ridge = LSAPRidgeClassifier("none")
+    fitted = fit_model(numbered, tmp_path / "numbers.safetensors", ridge)
+    prior = {float(number): rare[name] for name, number in numbers.items()}
+    predicted = predict_people(fitted, numbered, class_prior=prior)
+    assert [*predicted.attrs["class_prior"].values()] == pytest.approx([*rare.values()])
 
 
 @pytest.mark.parametrize(

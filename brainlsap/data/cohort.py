@@ -19,6 +19,7 @@ from brainlsap.arrays import (
     fill_masked_values,
     make_plain_series,
     make_plain_table,
+    match_class_name,
     pack_scans,
 )
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
@@ -31,7 +32,6 @@ from brainlsap.data.covariates import (
     KEY_COLUMNS,
     MISSING_CODES,
     find_covariate_faults,
-    match_class_name,
     unify_number_labels,
 )
 from brainlsap.data.find_files import to_bare_id

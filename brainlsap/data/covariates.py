@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brainlsap.arrays import compute_robust_deviations
+from brainlsap.arrays import compute_robust_deviations, parse_label_number
 from brainlsap.data.measures import PET_FEATURES
 from brainlsap.data.tables import QUOTES, get_name_letters, is_ditto_mark
 from brainlsap.findings import ASSUMED, CHANGED_PERSON, FAULT, Finding
@@ -43,7 +43,6 @@ COVARIATES = {
     ),
     "motion": ("fd", "mean_fd", "fd_mean", "framewise_displacement", "head_motion"),
 }
-_LABEL_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)", re.ASCII)
 _INTEGRAL_ENDING = re.compile(r"\.0+$")
 _DATE_WORDS = frozenset(("date", "dates", "datum", "dt"))
 _DAY, _MONTH, _YEAR = r"(0[1-9]|[12]\d|3[01])", r"(0[1-9]|1[0-2])", r"(19|20)\d\d"
@@ -379,42 +378,15 @@ def unify_number_labels(labels: Sequence[Any]) -> list[Any]:
     """
     spellings_by_number: dict[float, set[str]] = {}
     for label in labels:
-        if (label_number := _parse_label_number(label)) is not None:
+        if (label_number := parse_label_number(label)) is not None:
             spellings_by_number.setdefault(label_number, set()).add(str(label))
     return [
         f"{label_number:.15g}"
-        if (label_number := _parse_label_number(label)) is not None
+        if (label_number := parse_label_number(label)) is not None
         and len(spellings_by_number[label_number]) > 1
         else label
         for label in labels
     ]
-
-
-def match_class_name(class_name: object, known_class_names: Iterable[object]) -> str:
-    """Return the known name of a class, which may spell a number in another way.
-
-    >>> match_class_name(1, ["0.0", "1.0"]), match_class_name("AD", ["0.0", "1.0"])
-    ('1.0', 'AD')
-    """
-    class_text = str(class_name).strip()
-    known_texts = [str(known_name) for known_name in known_class_names]
-    class_number = _parse_label_number(class_text)
-    if class_text in known_texts or class_number is None:
-        return class_text
-    return next(
-        (
-            known_text
-            for known_text in known_texts
-            if _parse_label_number(known_text) == class_number
-        ),
-        class_text,
-    )
-
-
-def _parse_label_number(label: object) -> float | None:
-    """Return the number that a label is, None if it is a word or missing."""
-    label_text = str(label).strip()
-    return float(label_text) if _LABEL_NUMBER.fullmatch(label_text) else None
 
 
 def find_known_sex_by_spelling(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from brainlsap.arrays import match_class_name
 from brainlsap.data.column_conflicts import find_column_conflicts
 from brainlsap.data.covariates import (
     COVARIATES,
@@ -25,7 +26,6 @@ from brainlsap.data.covariates import (
     is_birth_column,
     is_diagnosis_column,
     make_unusual_value_notes,
-    match_class_name,
     propose_label_option,
     unify_number_labels,
 )

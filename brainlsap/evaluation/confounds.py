@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from brainlsap.arrays import as_number_array, to_jsonable
+from brainlsap.arrays import as_number_array, match_class_name, to_jsonable
 from brainlsap.data import Cohort
 from brainlsap.data.covariates import (
     IS_CATEGORICAL,
@@ -20,7 +20,6 @@ from brainlsap.data.covariates import (
     find_spelling_faults,
     find_wrong_number_faults,
     is_categorical_covariate,
-    match_class_name,
     to_group_text_series,
 )
 from brainlsap.exceptions import ParameterError

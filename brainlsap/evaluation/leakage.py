@@ -14,7 +14,7 @@ from scipy.stats import kruskal, random_table
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 
-from brainlsap.arrays import compute_robust_deviations
+from brainlsap.arrays import compute_robust_deviations, match_class_name
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import NOT_GIVEN
 from brainlsap.data.covariates import (
@@ -24,7 +24,6 @@ from brainlsap.data.covariates import (
     find_acquisition_kind,
     find_covariate_kind,
     is_categorical_covariate,
-    match_class_name,
     to_group_text_series,
 )
 from brainlsap.data.quality import MIN_SCANS, list_odd_unit_texts

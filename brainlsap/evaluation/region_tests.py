@@ -58,6 +58,7 @@ from scipy.special import ncfdtr
 from scipy.stats import t as student
 from sklearn.base import clone
 
+from brainlsap.arrays import match_class_name
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.measures import get_measure_record
@@ -260,6 +261,7 @@ def compare_regions(
     check_cohort_given(cohort)
     check_at_least("n_permutations", n_permutations, 0)
     if reference is not None:
+        reference = match_class_name(reference, cohort.classes)
         check_choice("reference", reference, cohort.classes)
     deconfounder = _choose_deconfounder(cohort, evaluation, harmonize, regress_out)
     deconfounder.check(cohort.table)

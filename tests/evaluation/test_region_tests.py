@@ -343,6 +343,11 @@ def test_two_classes_are_the_same_with_and_without_order():
     reverse = compare_regions(cohort, reference="b", n_permutations=0)
     assert reverse["d_a"][2] == pytest.approx(-d)
     assert "d_b" not in reverse
+    numbered = draw_cohort([str(labels.index(label)) for label in labels])
+    pd.testing.assert_frame_equal(
+        compare_regions(numbered, reference=1.0, n_permutations=0),
+        compare_regions(numbered, reference="1", n_permutations=0),
+    )
 
 
 def test_labels_that_change_move_between_people_with_as_many_scans():

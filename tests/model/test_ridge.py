@@ -324,6 +324,19 @@ def test_a_class_prior_changes_probabilities_and_no_decision():
     assert np.mean(training.predict(X) == "AD") > 1.5 * np.mean(y == "AD")
 
 
+@pytest.mark.parametrize("prior", [{1.0: 0.3, 0: 0.7}, {"1": 0.3, "0.0": 0.7}])
+@pytest.mark.parametrize("spelling", [str, int, lambda label: f"{label}.0"])
+def test_a_class_prior_may_spell_the_numbers_of_classes_in_another_way(prior, spelling):
+    X, y = draw_rare(60, np.random.default_rng(0))
+    labels = np.array([spelling(int(label == "AD")) for label in y])
+    model = LSAPRidgeClassifier("none", class_prior=prior)
+    model.fit(X, labels, groups=np.arange(len(y)))
+    assert model.class_prior_.tolist() == [0.7, 0.3]
+    twice = LSAPRidgeClassifier("none", class_prior={0: 0.7, 1: 0.2, "1.00": 0.1})
+    with pytest.raises(ParameterError, match="two shares for the class 1"):
+        twice.fit(X, labels, groups=np.arange(len(y)))
+
+
 @pytest.mark.parametrize(
     ("prior", "message"),
     [
