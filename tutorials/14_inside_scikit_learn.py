@@ -56,6 +56,8 @@ print("X", X.shape, "classes", cohort.classes, "people", len(set(people)))
 # metadata routing, both receive `groups` from `params`. Without routing, scikit-learn
 # does not pass `groups` to the model, and `fit` warns that every scan is treated as a
 # separate person.
+# A number as `cv` divides scans, even if `groups` are passed: always give a splitter
+# that keeps groups together.
 
 # %%
 sklearn.set_config(enable_metadata_routing=True)
