@@ -54,9 +54,10 @@ def read_recipes():
     recipes = {}
     for title, text in zip(parts[1::2], parts[2::2], strict=True):
         blocks = re.findall(r"\.\. code-block:: (\w+)\n\n((?:   .*\n|\n)+)", text)
-        if [kind for kind, _ in blocks] == ["text", "sh", "python", "text"]:
+        if [kind for kind, _ in blocks][:4] == ["text", "sh", "python", "text"]:
             lines = [
-                re.sub(r"^ {3}", "", b, flags=re.MULTILINE).rstrip() for _, b in blocks
+                re.sub(r"^ {3}", "", b, flags=re.MULTILINE).rstrip()
+                for _, b in blocks[:4]
             ]
             recipes[title] = lines
     return recipes
@@ -250,6 +251,27 @@ def test_the_page_has_every_recipe():
     words += ("UK Biobank", "Images")
     for title, word in zip(RECIPES, words, strict=True):
         assert word in title
+
+
+def test_files_are_renamed_by_the_nearest_visit(tmp_path, monkeypatch):
+    page = PAGE.read_text(encoding="utf-8")
+    blocks = re.findall(r"\.\. code-block:: python\n\n((?:   .*\n|\n)+)", page)
+    (code,) = (block for block in blocks if ".rename(" in block)
+    visits = {"bl": "2012-02-01", "m06": "2012-08-04", "m12": "2013-02-10"}
+    table = pd.DataFrame({"VISCODE": [*visits], "EXAMDATE": [*visits.values()]})
+    table.insert(0, "PTID", "005_S_4010")
+    (tmp_path / "study" / "dti").mkdir(parents=True)
+    table.to_csv(tmp_path / "study" / "ADNIMERGE.csv", index=False)
+    # The second is nearer to bl than the first, and the last is near no visit.
+    for date in ("2012-02-20", "2012-02-03", "2012-08-01", "2015-01-01"):
+        path = tmp_path / "study" / "dti" / f"005_S_4010_{date}.csv"
+        path.write_text(date)
+    monkeypatch.chdir(tmp_path)
+    exec(re.sub(r"^ {3}", "", code, flags=re.MULTILINE), {})
+    texts = {x.stem[11:]: x.read_text() for x in (tmp_path / "study/dti").iterdir()}
+    assert texts["bl"] == "2012-02-03"
+    assert texts["m06"] == "2012-08-01"
+    assert {*texts} == {"bl", "m06", "2012-02-20", "2015-01-01"}
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,7 @@ from brainlsap.data.tables import (
     split_rows_by_visit,
 )
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
-from brainlsap.text import join_with_commas, option_text
+from brainlsap.text import count_text, join_with_commas, option_text
 
 CONNECTOME_PATTERNS = (
     *("*connectivity.*", "*connectome*.*", "*relmat.*", "*_sc.*", "*desc-sc.*"),
@@ -908,7 +908,19 @@ class StudyFiles:
         file_names_text = (
             f"their files are {join_with_commas(file_names, 5)}. Correct the pattern"
         )
-        if not file_names:
+        has_fields = "{" in self.pattern_by_feature[feature_name]
+        if not file_names and has_fields and self.flat_connectome_paths:
+            file_names_text = (
+                f"it fits {count_text(len(self.flat_connectome_paths), 'file')} of "
+                "other participants or visits. Write participants and visits in the "
+                "table as in the file names"
+            )
+        elif not file_names and has_fields:
+            file_names_text = (
+                "no file has such a path inside the folder of the study. Correct the "
+                "pattern"
+            )
+        elif not file_names:
             file_names_text = (
                 "the scans have no files. If one folder contains the files of all "
                 "scans, write the participant into the pattern, for example "

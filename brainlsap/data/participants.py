@@ -35,6 +35,7 @@ from brainlsap.data.find_files import (
     FIRST_VISITS,
     Scan,
     ScanIdentity,
+    StudyFiles,
     make_visit_sort_key,
 )
 from brainlsap.data.flow import (
@@ -76,6 +77,8 @@ from brainlsap.findings import (
 )
 from brainlsap.text import count_text, join_with_commas, named_counts_text, option_text
 
+FOREIGN_VISITS = "foreign visits"
+"""Kind of the error that the visits in file names are not those of the table."""
 UNLABELLED = "unlabelled"
 """Class of all scans of people to predict, for whom no label is read."""
 PEOPLE_FILES = tuple(
@@ -102,6 +105,8 @@ _KEY_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 # Largest distance in years of an age of a person from those of the visits: ages may be
 # rounded, and the first visit may be months after inclusion.
 _MAX_AGE_DISTANCE = 1.0
+# Smallest share of people with visits in file names of whom the table has other visits.
+_MIN_SHARE_OF_FOREIGN_VISITS = 0.9
 # Visits at least this many months apart are a year apart.
 _MONTHS_PER_YEAR = 12
 # Months in the units of time of names of visits: M12, "year 1", ses-d0365.
@@ -565,6 +570,9 @@ def list_scans(
     folder = feature_sources.study_files.folder
     label_name = _find_label_column_name(
         facts_by_person_and_visit, label_name, people_table_name, folder
+    )
+    _refuse_foreign_visits(
+        facts_by_person_and_visit, feature_sources.study_files, people_table_name
     )
     visit_list = _list_visits(
         facts_by_person_and_visit, feature_sources, label_name, scan_choice
@@ -1034,6 +1042,90 @@ def _list_visits(
     return visit_list
 
 
+def _refuse_foreign_visits(
+    facts_by_person_and_visit: FactsByPersonAndVisit,
+    study_files: StudyFiles,
+    people_table_name: str,
+) -> None:
+    """Raise if the visits in file names are in nobody's rows of the table."""
+    folder_sessions_by_person = {
+        participant_id: study_files.folder_sessions_by_person[participant_id]
+        for participant_id in facts_by_person_and_visit
+        if study_files.folder_sessions_by_person.get(participant_id)
+    }
+    listed_visits_by_person = {
+        participant_id: {
+            visit_key for visit_key in identity_facts_by_visit if visit_key
+        }
+        for participant_id, identity_facts_by_visit in facts_by_person_and_visit.items()
+    }
+    foreign_person_ids = [
+        participant_id
+        for participant_id, session_by_visit in folder_sessions_by_person.items()
+        if listed_visits_by_person[participant_id]
+        and listed_visits_by_person[participant_id].isdisjoint(session_by_visit)
+    ]
+    if not foreign_person_ids or len(foreign_person_ids) < (
+        _MIN_SHARE_OF_FOREIGN_VISITS * len(folder_sessions_by_person)
+    ):
+        return
+    file_visits = {
+        visit_key
+        for participant_id in foreign_person_ids
+        for visit_key in folder_sessions_by_person[participant_id]
+    }
+    table_visits = set[str]().union(*listed_visits_by_person.values())
+    sorted_file_visits = sorted(file_visits, key=make_visit_sort_key)
+    sorted_table_visits = sorted(table_visits, key=make_visit_sort_key)
+    column_name = _find_column_of_visits(
+        facts_by_person_and_visit,
+        {x: folder_sessions_by_person[x] for x in foreign_person_ids},
+    )
+    rename_advice = "Write the visits of the table into the names of the files"
+    advice = rename_advice
+    if column_name:
+        advice = (
+            f"{rename_advice}, or name the column of these visits with "
+            f"{option_text('session_column', column_name)}"
+        )
+    elif np.isfinite(_parse_date_months(pd.Series([*file_visits]))).all():
+        advice = (
+            f"{rename_advice}, for example the visits that are nearest to the dates, "
+            "or write the dates into a column of the table and name this column with "
+            f"{option_text('session_column')}"
+        )
+    raise CohortError(
+        f"the visits in the file names ({join_with_commas(sorted_file_visits, 4)}) are "
+        f"not visits of {people_table_name} "
+        f"({join_with_commas(sorted_table_visits, 4)})",
+        kind=FOREIGN_VISITS,
+        advice=advice,
+        path=study_files.folder,
+        values={"n_people": len(foreign_person_ids), "column": column_name},
+    )
+
+
+def _find_column_of_visits(
+    facts_by_person_and_visit: FactsByPersonAndVisit,
+    sessions_by_person: Mapping[str, Mapping[str, str]],
+) -> str:
+    """Return the column with most visits of file names in the rows of the people."""
+    n_scans_by_column = Counter[str]()
+    for participant_id, session_by_visit in sessions_by_person.items():
+        cells_by_column: dict[str, set[str]] = {}
+        for _, visit_facts in facts_by_person_and_visit[participant_id].values():
+            for column_name, cell_text in visit_facts.items():
+                visit_key = ScanIdentity("", cell_text or "").key[1]
+                cells_by_column.setdefault(column_name, set()).add(visit_key)
+        for column_name, visit_keys in cells_by_column.items():
+            n_scans_by_column[column_name] += len(visit_keys & {*session_by_visit})
+    n_scans = sum(map(len, sessions_by_person.values()))
+    for column_name, n_matching_scans in n_scans_by_column.most_common(1):
+        if 2 * n_matching_scans > n_scans:
+            return column_name
+    return ""
+
+
 def _has_other_age(person_facts: Facts, facts_of_visits: Sequence[Facts]) -> bool:
     """Return whether the age of a person is outside the ages of the person's visits."""
     for column_name, age_text in person_facts.items():
@@ -1448,25 +1540,36 @@ def _make_unlabelled_fault(
     has_label_at_other_visit: bool,
 ) -> Finding:
     """Return the fault of a scan without a label, whose cell may hold a word."""
-    hint_text = ""
-    if listed_session_ids := visit_list.listed_visits_by_scan.get(scan_name):
-        hint_text = f"; its visits are listed as {', '.join(listed_session_ids)}"
-    message = f"{label_name} is missing (n/a{hint_text}). Write a value"
+    message, got_text = f"{label_name} is missing (n/a)", ""
+    write_advice = "Write a value"
     if missing_label_word:
         message = (
             f"{label_name} is {missing_label_word!r}, "
-            f"{_missing_word_reason(missing_label_word)}. Write another value"
+            f"{_missing_word_reason(missing_label_word)}"
         )
-    message += (
-        f", {format_leave_out_advice()}, or choose the classes to keep with "
-        f"{option_text('classes')}"
+        write_advice = "Write another value"
+    elif listed_session_ids := visit_list.listed_visits_by_scan.get(scan_name):
+        message += ", because the table has no row of this visit"
+        sorted_session_ids = sorted(listed_session_ids, key=make_visit_sort_key)
+        got_text = f"rows of {', '.join(sorted_session_ids)}"
+        write_advice = "Write a row of this visit"
+    advice = (
+        f"{write_advice}, {format_leave_out_advice()}, or choose the classes to keep "
+        f"with {option_text('classes')}"
     )
     if has_label_at_other_visit:
-        message += (
+        advice += (
             ". The people have a label at another visit; if this visit is the "
             f"baseline, use {option_text('scans', 'baseline')}"
         )
-    return Finding(message, FAULT, kind=NO_LABEL, scan=scan_name)
+    return Finding(
+        message,
+        FAULT,
+        kind=NO_LABEL,
+        scan=scan_name,
+        got=got_text,
+        advice=advice,
+    )
 
 
 def _make_failed_formula_notes(

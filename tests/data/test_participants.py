@@ -18,6 +18,7 @@ from brainlsap.data.find_files import ScanIdentity
 from brainlsap.data.id_columns import choose_id_column
 from brainlsap.data.load import open_scans_and_sources
 from brainlsap.data.participants import (
+    FOREIGN_VISITS,
     list_facts_and_findings,
     make_changed_person_notes,
     make_first_visit_value_notes,
@@ -25,7 +26,13 @@ from brainlsap.data.participants import (
 from brainlsap.data.reading_options import DEFAULT_OPTIONS
 from brainlsap.data.region_tables import read_sheets_and_errors, read_table_contents
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
-from brainlsap.findings import ASSUMED, CHOICES, FAULT, FIRST_VISIT_VALUE
+from brainlsap.findings import (
+    ASSUMED,
+    CHOICES,
+    FAULT,
+    FIRST_VISIT_VALUE,
+    NO_LABEL,
+)
 from tests.data.conftest import refused
 
 
@@ -526,13 +533,86 @@ def test_a_visit_under_another_name_has_not_the_label_of_the_person(study, tiny,
     """Clinica wrote ses-M00 before it wrote ses-M000."""
     sessions(write, "sub-01", "ses-M000\tCN\nses-M012\tAD\n")
     with refused(
-        r"(?s)diagnosis is missing .* visits are listed as ses-M000, "
+        r"(?s)diagnosis is missing .* no row of this visit.* ses-M000, "
         r"ses-M012.*01_ses-M12"
     ):
         load_cohort(study, tiny, "fdg")
     sessions(write, "sub-02", "ses-M00\tAD\nses-M12\tAD\n")
     sessions(write, "sub-01", "ses-M00\tCN\nses-M12\tAD\n")
     assert load_cohort(study, tiny, "fdg").y.tolist()[:2] == ["CN", "AD"]
+
+
+@pytest.fixture
+def dated(tmp_path, write):
+    """A table of two visits of six people, and connectomes named by dates."""
+    rows = ["PTID,VISCODE,EXAMDATE,DX"]
+    for i in range(1, 7):
+        for visit, date in (("m12", "2013-03-1"), ("bl", "2012-03-1")):
+            rows.append(f"002_S_400{i},{visit},{date}{i},{'CN' if i % 2 else 'AD'}")
+            path = f"study/dti/002_S_400{i}_{date}{i}.csv"
+            write(path, "\n".join([",".join(["1"] * 7)] * 7))
+    write("study/table.csv", "\n".join(rows) + "\n")
+    return tmp_path / "study"
+
+
+PATTERN = "dti/{participant}_{session}.csv"
+
+
+@pytest.mark.parametrize("scans", ["all", "baseline"])
+def test_visits_of_files_that_the_table_does_not_have_are_one_fault(dated, tiny, scans):
+    options = {"atlas": tiny, "feature": "strength", "label": "DX"}
+    options |= {"pattern": PATTERN, "scans": scans}
+    (fault,) = check_cohort(dated, **options).findings
+    assert (fault.kind, fault.severity) == (FOREIGN_VISITS, FAULT)
+    assert fault.values == {"n_people": 6, "column": "EXAMDATE"}
+    assert "2012-03-11" in fault.message
+    assert "(bl, m12)" in fault.message
+    dated_check = check_cohort(dated, **options, session_column="EXAMDATE")
+    assert FOREIGN_VISITS not in [x.kind for x in dated_check.findings]
+    # The dates of files may be days after those of the table.
+    for path in sorted((dated / "dti").iterdir()):
+        path.rename(str(path).replace("-03-", "-04-"))
+    (fault,) = check_cohort(dated, **options).findings
+    assert fault.values["column"] == ""
+    for path in sorted((dated / "dti").iterdir()):
+        visit = "bl" if "2012" in path.name else "m12"
+        path.rename(path.with_name(f"{path.stem[:10]}_{visit}.csv"))
+    renamed_check = check_cohort(dated, **options)
+    assert FOREIGN_VISITS not in [x.kind for x in renamed_check.findings]
+
+
+def test_the_order_of_visits_splits_no_fault(dated, tiny):
+    table = pd.read_csv(dated / "table.csv")
+    rows = [*range(6), 7, 6, *range(8, 12)]  # the fourth has bl first
+    table.iloc[rows].to_csv(dated / "table.csv", index=False)
+    # The visits of four people are not in the table.
+    for path in sorted((dated / "dti").iterdir())[:8]:
+        path.rename(str(path).replace("-03-", "-04-"))
+    options = {"atlas": tiny, "feature": "strength", "label": "DX"}
+    check = check_cohort(
+        dated, **options, pattern=PATTERN, session_column="EXAMDATE", connectome="none"
+    )
+    faults = [x for x in check.faults if "DX is missing" in x]
+    assert len(faults) == 1
+    assert faults[0].startswith("8 scans")
+    label_findings = [x for x in check.findings if x.kind == NO_LABEL]
+    assert label_findings[0].got.endswith("2012-03-11, 2013-03-11")
+
+
+def test_a_pattern_with_fields_that_fits_no_scan_is_not_asked_for_fields(dated, tiny):
+    options = {"atlas": tiny, "feature": "strength", "label": "DX", "pattern": PATTERN}
+    options |= {"session_column": "EXAMDATE"}
+    rows = "003_S_5001,bl,2012-03-11,CN\n003_S_5002,bl,2012-03-11,AD\n"
+    table_path = dated / "table.csv"
+    table_path.write_text(table_path.read_text() + rows)
+    with_files = [f"002_S_400{i}" for i in range(1, 7)]
+    for change, words in (
+        ({"exclude": with_files}, "fits 12 files"),
+        ({"pattern": "sc/{scan}.csv"}, "no file has"),
+    ):
+        (fault,) = check_cohort(dated, **options | change).faults
+        assert words in fault
+        assert "write the participant into" not in fault
 
 
 def test_decimal_commas_are_refused(study, tiny):
