@@ -1423,9 +1423,7 @@ def _list_unmodelled_covariates(
 
 def _covariates_score_sentence(evaluation: Evaluation, main_accuracy: float) -> str:
     """Return the score of all covariates together beside that of the main model."""
-    covariates_only_score = tables.score_interval_table(
-        evaluation, ADDED_VALUE_MODELS[0]
-    ).loc["balanced_accuracy", "estimate"]
+    covariates_only_score = _covariates_only_score(evaluation)
     n_covariates = len(evaluation.settings["covariates"])
     adverb_text = "together" if n_covariates > 1 else "alone"
     verb = verb_form(n_covariates, "score")
@@ -1437,29 +1435,29 @@ def _covariates_score_sentence(evaluation: Evaluation, main_accuracy: float) -> 
     )
 
 
+def _covariates_only_score(evaluation: Evaluation) -> float:
+    """Return the balanced accuracy of the model of covariates alone."""
+    score_table = tables.score_interval_table(evaluation, ADDED_VALUE_MODELS[0])
+    return float(score_table.loc["balanced_accuracy", "estimate"])
+
+
 def _list_covariate_sentences(
     evaluation: Evaluation, finding_table: pd.DataFrame | None
 ) -> list[str]:
     """Return which covariates differ, and which were not compared, as sentences."""
     sentences = []
-    score_by_covariate = dict[str, float]()
+    covariate_by_group_score = dict[float, str]()
     if finding_table is not None and "covariate" in finding_table:
-        score_by_covariate = dict(
-            zip(
-                finding_table["covariate"],
-                finding_table["balanced_accuracy"],
-                strict=True,
-            )
-        )
         sentences.append(_covariate_differences_sentence(finding_table))
-    # Groups also show relations that are not linear, as those of a U-shaped age.
-    covariate_by_group_score = {
-        score_by_covariate[covariate_name]: covariate_name
-        for covariate_name in _list_known_covariates(evaluation)
-        if covariate_name in score_by_covariate
-    }
-    if covariate_by_group_score:
-        best_score = max(covariate_by_group_score)
+        # Groups also show relations that the model with squares misses.
+        known_kinds = set(map(find_covariate_kind, _list_known_covariates(evaluation)))
+        covariate_by_group_score = {
+            finding_record["balanced_accuracy"]: finding_record["covariate"]
+            for finding_record in finding_table.to_dict("records")
+            if find_covariate_kind(finding_record["covariate"]) in known_kinds
+        }
+    best_score = max(covariate_by_group_score, default=0.0)
+    if best_score > _covariates_only_score(evaluation):
         sentences.append(
             "The best single variable, divided into groups, scores "
             f"{best_score:.2f} ({covariate_by_group_score[best_score]})."

@@ -510,6 +510,12 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
         is_site_named = "audit warns of SITE" in covariates.reason
         assert is_site_named == (covariate == "SITE" and answer == YES)
         assert "not adjusted for age, sex and site" in covariates.sentence
+    # The score of the audit is named if it is higher than that of the model.
+    for audit_score in (0.01, 0.99):
+        scored = replace(beside, audit=audit.assign(balanced_accuracy=audit_score))
+        covariates = judge_covariates(scored, chance, found.added_value)
+        is_named = f"divided into groups, scores {audit_score}" in covariates.sentence
+        assert is_named == (answer == YES and audit_score > 0.5)
     # Results of old versions do not say of which covariates the audit warns.
     old = replace(beside, audit=beside.audit.assign(severity="warning"))
     assert judge_covariates(old, chance, found.added_value).verdict == POSSIBLY
