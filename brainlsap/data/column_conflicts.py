@@ -2,7 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import chain, product
 from typing import NamedTuple
 
 import numpy as np
@@ -23,10 +24,9 @@ from brainlsap.text import (
 
 COLUMN_CONFLICT = "tables differ in a column"
 """Two tables have different labels of the same scans."""
-# Stages that the broader word MCI contains.
-_MCI_STAGES = frozenset(
-    STAGE_OF_WORD[stage_name] for stage_name in ("emci", "mci", "lmci")
-)
+# One word for each stage, and the stages that one broader word may name together.
+_STAGE_WORDS = ("cn", "smc", "emci", "mci", "lmci", "ad")
+_BROAD_STAGES = ({"cn", "smc"}, {"emci", "mci", "lmci"})
 # A person without visits is compared with the first visit of another table alone.
 _FIRST_VISIT = re.compile(r"(?:v|visit|scan|exam|session|wave|t|tp)?[-_]?0*[01]|m0+")
 # Difference in years that rounding may cause.
@@ -202,15 +202,20 @@ def _normalize_cell(cell_text: str) -> str:
     return cell_text.strip() if pd.isna(number) else f"{number:.15g}"
 
 
-def _is_differing_pair(cell_pair: _CellPair) -> bool:
-    """Return whether the two tables name different words for a scan."""
-    if cell_pair.people_cell is None:
-        return False
-    agreeing_words = {
-        cell_text.lower()
-        for cell_text in (cell_pair.people_cell, *cell_pair.person_cells)
-    }
-    return agreeing_words.isdisjoint(map(str.lower, cell_pair.other_cells))
+def _to_word(cell_text: str) -> str:
+    """Return a cell in lower case, and one word for all names of a stage."""
+    lower_text = cell_text.lower()
+    stage_number = STAGE_OF_WORD.get(lower_text)
+    return lower_text if stage_number is None else _STAGE_WORDS[stage_number]
+
+
+def _list_word_pairs(cell_pair: _CellPair) -> list[tuple[str, str]]:
+    """Return the words that the two tables may name for a scan, in all combinations."""
+    people_words = {_to_word(cell_text) for cell_text in cell_pair.person_cells}
+    if cell_pair.people_cell is not None:
+        people_words.add(_to_word(cell_pair.people_cell))
+    other_words = map(_to_word, cell_pair.other_cells)
+    return [*product(sorted(people_words), sorted({*other_words}))]
 
 
 def _find_differing_words(cell_pairs: Sequence[_CellPair]) -> list[_CellPair]:
@@ -220,63 +225,74 @@ def _find_differing_words(cell_pairs: Sequence[_CellPair]) -> list[_CellPair]:
     not: every word of one table then stands for one word of the other, and this word
     has no other meaning in the first table.
     """
-    differing_pairs = [*filter(_is_differing_pair, cell_pairs)]
-    if not differing_pairs:
-        return []
-    word_pairs = [
-        (people_cell.lower(), cell_pair.other_cells[0].lower())
-        for cell_pair in cell_pairs
-        if (people_cell := cell_pair.people_cell) is not None
+    cell_pairs = [x for x in cell_pairs if x.people_cell is not None]
+    word_pair_lists = [*map(_list_word_pairs, cell_pairs)]
+    differing_flags = [
+        all(people_word != other_word for people_word, other_word in word_pairs)
+        for word_pairs in word_pair_lists
     ]
-    differing_word_pairs = {
-        (str(cell_pair.people_cell).lower(), cell_pair.other_cells[0].lower())
-        for cell_pair in differing_pairs
+    all_word_pairs = [*chain(*word_pair_lists)]
+    people_words = {people_word for people_word, _ in all_word_pairs}
+    # Rows that are not of one visit do not show what a code stands for.
+    certain_word_pairs = {
+        word_pairs[0] for word_pairs in word_pair_lists if len(word_pairs) == 1
     }
-    reversed_word_pairs = [(second, first) for first, second in word_pairs]
-    reversed_differing_pairs = {
-        (second, first) for first, second in differing_word_pairs
-    }
-    are_equal_stages = all(
-        _may_be_one_stage(first_word, second_word)
-        for first_word, second_word in differing_word_pairs
-    )
-    if are_equal_stages and (
-        _is_translation(word_pairs, differing_word_pairs)
-        or _is_translation(reversed_word_pairs, reversed_differing_pairs)
+    if _is_translation(certain_word_pairs) or _is_translation(
+        {(other_word, people_word) for people_word, other_word in certain_word_pairs}
     ):
-        return []
-    people_words = {first_word for first_word, _ in word_pairs}
-    other_words = {second_word for _, second_word in word_pairs}
-    if people_words.isdisjoint(other_words):
+        certain_people_words = {people_word for people_word, _ in certain_word_pairs}
+        differing_flags = [
+            is_differing
+            and certain_word_pairs.isdisjoint(word_pairs)
+            and (
+                certain_people_words.issuperset(first for first, _ in word_pairs)
+                or not people_words.isdisjoint(second for _, second in word_pairs)
+            )
+            for is_differing, word_pairs in zip(
+                differing_flags, word_pair_lists, strict=True
+            )
+        ]
+    differing_pairs = [
+        cell_pair
+        for cell_pair, is_differing in zip(cell_pairs, differing_flags, strict=True)
+        if is_differing
+    ]
+    if people_words.isdisjoint(other_word for _, other_word in all_word_pairs):
+        if not certain_word_pairs:
+            return []
         # Most scans show the meaning of a code; name the scans that differ from it.
         return _find_untypical_pairs(differing_pairs) or differing_pairs
     return differing_pairs
 
 
-def _is_translation(
-    word_pairs: Sequence[tuple[str, str]], differing_word_pairs: set[tuple[str, str]]
-) -> bool:
+def _is_translation(word_pairs: Set[tuple[str, str]]) -> bool:
     """Return whether each first word has one second word that only translates it."""
-    second_words_by_first: dict[str, set[str]] = {}
-    for first_word, second_word in word_pairs:
-        second_words_by_first.setdefault(first_word, set()).add(second_word)
-    has_one_word_each = all(
-        len(second_words) == 1 for second_words in second_words_by_first.values()
-    )
-    return has_one_word_each and all(
-        second_word not in second_words_by_first
-        for _, second_word in differing_word_pairs
+    first_words = [first_word for first_word, _ in word_pairs]
+    second_words = {second_word for _, second_word in word_pairs}
+    if len({*first_words}) < len(first_words):
+        return False
+    return all(
+        first_word == second_word
+        or (
+            _may_be_broader(first_word, second_word)
+            and (
+                second_word not in first_words
+                # The second table does not distinguish, for example, SMC from CN.
+                or (first_word in _STAGE_WORDS and first_word not in second_words)
+            )
+        )
+        for first_word, second_word in word_pairs
     )
 
 
-def _may_be_one_stage(first_word: str, second_word: str) -> bool:
-    """Return whether two words may name one stage of the disease."""
-    stage_numbers = {
-        STAGE_OF_WORD[word]
-        for word in (first_word, second_word)
-        if word in STAGE_OF_WORD
-    }
-    return len(stage_numbers) < 2 or stage_numbers <= _MCI_STAGES
+def _may_be_broader(first_word: str, second_word: str) -> bool:
+    """Return whether a word may stand for the other one: not for another stage.
+
+    Two words that are no stages may be a code.
+    """
+    if not {first_word, second_word} <= {*_STAGE_WORDS}:
+        return True
+    return any({first_word, second_word} <= stages for stages in _BROAD_STAGES)
 
 
 def _find_untypical_pairs(differing_pairs: Sequence[_CellPair]) -> list[_CellPair]:

@@ -85,6 +85,14 @@ def test_broader_words_agree_and_other_stages_do_not(tables, tiny):
     assert not conflicts(folder, tiny)
     folder = tables({"diagnosis": stages}, {"diagnosis": broad})
     assert not conflicts(folder, tiny)
+    # of the early stages, ADNI's diagnosis has CN alone
+    early = ["CN", "SMC", "LMCI", "AD"] * 2
+    words = {"CN": "NC", "SMC": "NC", "LMCI": "MCI", "AD": "Dementia"}
+    folder = tables({"diagnosis": [*map(words.get, early)]}, {"diagnosis": early})
+    assert not conflicts(folder, tiny)
+    # a table that has SMC distinguishes it
+    folder = tables({"diagnosis": ["CN", *early[:0:-1]]}, {"diagnosis": early})
+    assert conflicts(folder, tiny)
     # one word a word, and yet another stage
     folder = tables({"diagnosis": [{"AD": "MCI"}.get(x, x) for x in LABELS]})
     (fault,) = conflicts(folder, tiny)
@@ -198,6 +206,15 @@ def test_a_row_of_the_person_may_be_of_any_visit(visit_tables, tiny):
     other.assign(DX=["AD", *LABELS[1:]]).to_csv(folder / "entry.csv", index=False)
     (fault,) = conflicts(folder, tiny, label="DX")
     assert {*fault.values["scans"]} == {f"{PEOPLE[0]}_bl", f"{PEOPLE[0]}_m12"}
+
+
+def test_codes_of_a_person_are_compared_with_all_visits(visit_tables, tiny):
+    labels = {"bl": LABELS, "m12": CHANGED}
+    folder = visit_tables(labels, labels)
+    codes = {"CN": 1, "MCI": 2, "AD": 3}
+    entry = pd.DataFrame({"PTID": PEOPLE, "DX": [codes[x] for x in LABELS]})
+    entry.to_csv(folder / "entry.csv", index=False)
+    assert not conflicts(folder, tiny, label="DX")
 
 
 def test_later_visits_do_not_contradict_people_without_visits(tables, tiny):
