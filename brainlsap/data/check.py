@@ -15,7 +15,7 @@ from brainlsap.data.connectomes import is_matrix_file
 from brainlsap.data.features import FeatureSources, Source
 from brainlsap.data.find_files import (
     Scan,
-    count_scans_by_path_pattern,
+    count_files_by_path_pattern,
     find_unreadable_connectome_error,
     list_files_outside_scans,
     to_bare_id,
@@ -706,7 +706,7 @@ def _iter_connectome_patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[s
         if endings_with_matrix:
             break
         endings_without_matrix |= {*path_by_name_ending}
-    for path_pattern in count_scans_by_path_pattern(folder, scans):
+    for path_pattern in count_files_by_path_pattern(folder, scans):
         session_pattern = _A_VISIT.sub(r"\1{session}", path_pattern)
         if _count_matching_files(folder, path_pattern) != _count_matching_files(
             folder, session_pattern

@@ -78,6 +78,13 @@ SIDE_IN_NAME = re.compile(
 _MIN_FILES_OF_NUMBERS = 6
 # Fields that the pattern of a path may have, sorted.
 _PATTERN_FIELDS = (["participant"], ["participant", "session"], ["scan"])
+# Words of paths, with dates and fields of patterns as one word.
+_PATTERN_WORD = re.compile(r"(\{\w+\}|(?:19|20)\d\d-\d\d-\d\d|[^\W_]+)")
+_VISIT_OR_DATE = re.compile(
+    r"(?:19|20)\d\d-?\d\d-?\d\d|(?:visit|[a-z]{0,2})\d{1,3}|bl|baseline|sc|screening|"
+    r"fu|pre|post",
+    re.IGNORECASE,
+)
 # Words for a participant's first visit, in order of time.
 FIRST_VISITS = ("sc", "screening", "bl", "baseline", "init", "pre")
 _PTID = re.compile(r"(?P<person>(?:sub-)?\d{3}_S_\d{4,5})(?:[_-](?P<visit>.+))?")
@@ -974,18 +981,20 @@ def find_unreadable_connectome_error(
     return None
 
 
-def count_scans_by_path_pattern(folder: Path, scans: Sequence[Scan]) -> dict[str, int]:
-    """Return patterns of matrices that are named by scans, and how many scans fit each.
+def count_files_by_path_pattern(folder: Path, scans: Sequence[Scan]) -> dict[str, int]:
+    """Return patterns of matrices that are named by scans, and how many files fit each.
 
     Only files outside the folders of scans count. The order is that of the scans. If
-    ids are numbers, a pattern of few files may be that of runs or visits.
+    ids are numbers, a pattern of few files may be that of runs or visits. Parts of
+    names that change between people, such as the site, are `*` in a pattern, and
+    visits that the table does not have are `{session}`.
     """
     path_by_text = {
         file_path.relative_to(folder).as_posix(): file_path
         for file_path in list_files_outside_scans(folder)
     }
     lower_text_by_text = {path_text: path_text.lower() for path_text in path_by_text}
-    paths_by_pattern: dict[str, list[Path]] = {}
+    named_paths_by_pattern: dict[str, dict[Path, str]] = {}
     for scan in scans:
         participant_id, session_id = scan.key
         lower_id = participant_id.lower()
@@ -1001,15 +1010,119 @@ def count_scans_by_path_pattern(folder: Path, scans: Sequence[Scan]) -> dict[str
                         path_pattern, session_id, "{session}"
                     )
                     scan_pattern = next(session_patterns, path_pattern)
-                paths = paths_by_pattern.setdefault(scan_pattern, [])
-                paths.append(path_by_text[path_text])
+                named_paths = named_paths_by_pattern.setdefault(scan_pattern, {})
+                named_paths[path_by_text[path_text]] = participant_id
+    named_paths_by_pattern = _merge_path_patterns(
+        folder,
+        named_paths_by_pattern,
+        n_people=len({scan.key[0] for scan in scans}),
+        has_visits=any(scan.key[1] for scan in scans),
+    )
     has_number_ids = all(scan.key[0].isdecimal() for scan in scans)
     min_files = min(_MIN_FILES_OF_NUMBERS, len(scans) / 2) if has_number_ids else 1
     return {
-        path_pattern: len(paths)
-        for path_pattern, paths in paths_by_pattern.items()
-        if len(paths) >= min_files and any(map(is_matrix_file, paths[:3]))
+        path_pattern: len(named_paths)
+        for path_pattern, named_paths in named_paths_by_pattern.items()
+        if len(named_paths) >= min_files
+        and any(map(is_matrix_file, [*named_paths][:3]))
     }
+
+
+def _merge_path_patterns(
+    folder: Path,
+    named_paths_by_pattern: Mapping[str, dict[Path, str]],
+    n_people: int,
+    *,
+    has_visits: bool,
+) -> dict[str, dict[Path, str]]:
+    """Return patterns of which those that differ in a few parts are one.
+
+    The values are the paths of a pattern with the participant of each. A merged
+    pattern must fit the files of half of the people, one for each person and visit.
+    """
+    patterns_by_form: dict[tuple[str, ...], list[str]] = {}
+    for path_pattern in named_paths_by_pattern:
+        # Every second part is a word; the others are separators.
+        pattern_parts = _PATTERN_WORD.split(path_pattern)
+        form = (
+            *pattern_parts[::2],
+            *(part for part in pattern_parts if part[:1] == "{"),
+            str(pattern_parts.index("{participant}")),
+            PurePosixPath(path_pattern).suffix,
+        )
+        patterns_by_form.setdefault(form, []).append(path_pattern)
+    merged_paths_by_pattern: dict[str, dict[Path, str]] = {}
+    for path_patterns in patterns_by_form.values():
+        for path_pattern, merged_patterns in _group_path_patterns(
+            path_patterns, named_paths_by_pattern, has_visits=has_visits
+        ).items():
+            named_paths: dict[Path, str] = {}
+            for merged_pattern in merged_patterns:
+                named_paths |= named_paths_by_pattern[merged_pattern]
+            fitting_paths = folder.glob(re.sub(r"(\*|\{.*?\})+", "*", path_pattern))
+            is_common = 2 * len({*named_paths.values()}) >= n_people and 2 * len(
+                named_paths
+            ) >= len([*fitting_paths])
+            if len(merged_patterns) == 1 or is_common:
+                merged_paths_by_pattern[path_pattern] = named_paths
+                continue
+            for merged_pattern in merged_patterns:
+                merged_paths_by_pattern[merged_pattern] = named_paths_by_pattern[
+                    merged_pattern
+                ]
+    return merged_paths_by_pattern
+
+
+def _group_path_patterns(
+    path_patterns: Sequence[str],
+    named_paths_by_pattern: Mapping[str, Mapping[Path, str]],
+    *,
+    has_visits: bool,
+) -> dict[str, list[str]]:
+    """Return merged patterns with those that each stands for, all of one form.
+
+    A word that every participant has in one form, such as the site, is `*`. A visit
+    behind the participant is `{session}`. Other words, such as the kind of a matrix,
+    are kept.
+    """
+    words_by_pattern = {
+        path_pattern: _PATTERN_WORD.split(path_pattern)
+        for path_pattern in path_patterns
+    }
+    first_words = words_by_pattern[path_patterns[0]]
+    participant_index = first_words.index("{participant}")
+    has_session = "{session}" in first_words
+    field_by_index: dict[int, str] = {}
+    for word_index in range(1, len(first_words), 2):
+        ids_by_word: dict[str, set[str]] = {}
+        for path_pattern, words in words_by_pattern.items():
+            ids_by_word.setdefault(words[word_index], set()).update(
+                named_paths_by_pattern[path_pattern].values()
+            )
+        if len(ids_by_word) == 1:
+            continue
+        n_ids = len(set[str]().union(*ids_by_word.values()))
+        is_one_per_person = sum(map(len, ids_by_word.values())) == n_ids
+        words_between = first_words[participant_index + 2 : word_index : 2]
+        is_visit = (
+            not has_session
+            and word_index > participant_index
+            and {*map(str.lower, words_between)} <= {"ses", "session", "visit"}
+            and all(map(_VISIT_OR_DATE.fullmatch, ids_by_word))
+        )
+        if is_visit and (has_visits or not is_one_per_person):
+            field_by_index[word_index] = "{session}"
+            has_session = True
+        elif is_one_per_person:
+            field_by_index[word_index] = "*"
+    merged_patterns: dict[str, list[str]] = {}
+    for path_pattern, words in words_by_pattern.items():
+        merged_pattern = "".join(
+            field_by_index.get(word_index, word)
+            for word_index, word in enumerate(words)
+        )
+        merged_patterns.setdefault(merged_pattern, []).append(path_pattern)
+    return merged_patterns
 
 
 def _iter_paths_with_placeholder(

@@ -33,7 +33,7 @@ from brainlsap.data.find_files import (
     Scan,
     ScanIdentity,
     StudyFiles,
-    count_scans_by_path_pattern,
+    count_files_by_path_pattern,
     find_unreadable_connectome_error,
     list_files_outside_scans,
     to_bare_id,
@@ -1009,13 +1009,13 @@ def _make_no_connectome_fault(
         f"no connectome: none of {len(scans)} scans has {expected_connectome_text}; "
         f"the scans are named {scan_names_text}"
     )
-    n_scans_by_pattern = count_scans_by_path_pattern(study_files.folder, scans)
-    if n_scans_by_pattern:
-        path_pattern, n_scans = max(n_scans_by_pattern.items(), key=lambda x: x[1])
+    n_files_by_pattern = count_files_by_path_pattern(study_files.folder, scans)
+    if n_files_by_pattern:
+        path_pattern, n_files = max(n_files_by_pattern.items(), key=lambda x: x[1])
         advice = (
             "If the files of the connectomes have other names, give the form of these "
             f"names with {option_text('pattern')}. For example, "
-            f"{count_text(n_scans, 'file', 'have')} names of the form "
+            f"{count_text(n_files, 'file', 'have')} names of the form "
             f"{option_text('pattern', path_pattern)}"
         )
         return Finding(message, FAULT, kind=NO_IMAGE, advice=advice)

@@ -477,6 +477,57 @@ def test_files_of_other_names_need_a_pattern(study, tiny):
     assert suggest_options(checked, options) == []
 
 
+def write_sites(folder, matrix, name):
+    """Connectomes of two sites, with the site and a visit or date in their names."""
+    rows = ["RID,PTID,VISCODE,diagnosis"]
+    (folder / "dti").mkdir()
+    for number in range(4001, 4009):
+        ptid = f"{'002' if number % 2 else '127'}_S_{number}"
+        for visit, date in (
+            ("bl", f"2012-03-{number % 20 + 10}"),
+            ("m06", "2013-02-09"),
+        ):
+            path = folder / "dti" / name.format(ptid=ptid, visit=visit, date=date)
+            np.savetxt(path, matrix, delimiter=",")
+            label = "CN" if number % 4 < 2 else "AD"
+            rows.append(f"{number},{ptid},{visit},{label}")
+    (folder / "participants.csv").write_text("\n".join(rows) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "id_column", "pattern"),
+    [
+        ("{ptid}_{visit}.csv", "PTID", "dti/{participant}_{session}.csv"),
+        ("{ptid}_{visit}.csv", "RID", "dti/*_S_{participant}_{session}.csv"),
+        ("{ptid}_{date}.csv", "PTID", "dti/{participant}_{session}.csv"),
+        ("{ptid}_{date}.csv", "RID", "dti/*_S_{participant}_{session}.csv"),
+    ],
+)
+def test_parts_of_names_that_change_are_varied_in_a_pattern(
+    tmp_path, tiny, matrix, name, id_column, pattern
+):
+    write_sites(tmp_path, matrix, name)
+    options = {"atlas": tiny, "feature": "strength", "row_order": "atlas"}
+    options |= {"id_column": id_column}
+    checked = check_cohort(tmp_path, **options)
+    (fault,) = (x for x in checked.findings if x.severity == "fault")
+    assert re.search("pattern='(.*?)'", fault.advice)[1] == pattern
+    assert "16 files" in fault.advice
+    if "visit" not in name:
+        return
+    assert load_cohort(tmp_path, **options, pattern=pattern).n_scans == 16
+    if id_column == "RID":
+        return
+    # Two kinds of matrices are no visits, and stay apart.
+    for path in [*(tmp_path / "dti").iterdir()]:
+        shutil.copy(path, path.with_name(f"{path.stem}_count.csv"))
+        path.rename(path.with_name(f"{path.stem}_meanlength.csv"))
+    found = suggest_options(check_cohort(tmp_path, **options), options)
+    stem = pattern.removesuffix(".csv")
+    kinds = {x["pattern"] for x in found}
+    assert kinds == {f"{stem}_count.csv", f"{stem}_meanlength.csv"}
+
+
 def test_numbers_of_runs_are_not_ids(tmp_path, tiny, matrix):
     (tmp_path / "sc").mkdir()
     for number in range(11, 21):
