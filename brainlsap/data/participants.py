@@ -595,13 +595,28 @@ def list_scans(
                 max_people=3,
             )
         )
-    if visit_list.n_without_baseline:
-        people_text = count_text(visit_list.n_without_baseline, "person", "were")
-        message = (
-            f"{people_text} left out, because {people_table_name} lists no baseline "
-            "scan of them"
-        )
-        omission_findings.append(Finding(message, LEFT_OUT, kind=BASELINE))
+    for people_names, reason_text in (
+        (
+            visit_list.people_without_listed_baseline,
+            f"{people_table_name} lists no baseline visit of",
+        ),
+        (
+            visit_list.people_without_scanned_baseline,
+            "no files or folders of the baseline visit were found, although "
+            f"{people_table_name} lists this visit for",
+        ),
+    ):
+        if people_names:
+            people_text = count_text(len(people_names), "person", "were")
+            omission_findings.append(
+                Finding(
+                    f"{people_text} left out, because {reason_text}",
+                    LEFT_OUT,
+                    kind=BASELINE,
+                    people=tuple(people_names),
+                    max_people=3,
+                )
+            )
     if visit_list.n_contradictions:
         message = (
             f"the {label_name} of {count_text(visit_list.n_contradictions, 'scan')} "
@@ -636,9 +651,9 @@ def list_scans(
                 "folders"
             )
         exclusion_reasons += [
-            str(omission_finding)
+            omission_finding.shareable_text()
             for omission_finding in omission_findings
-            if not omission_finding.people
+            if omission_finding.kind != NO_IMAGE
         ]
         raise CohortError(
             "no scan is left for the analysis. Reasons: "
@@ -837,7 +852,9 @@ class _VisitList:
     """Listed visits of the person, for each scan whose visit is not listed."""
     unscanned_visit_names: list[str] = field(default_factory=list)
     """Listed visits without files, of people who have files of other visits."""
-    n_without_baseline: int = 0
+    people_without_listed_baseline: list[str] = field(default_factory=list)
+    people_without_scanned_baseline: list[str] = field(default_factory=list)
+    """People whose baseline is listed, but has no files and no rows of values."""
     n_contradictions: int = 0
     """Scans whose label differs between the tables of people and of visits."""
     n_other_ages: int = 0
@@ -968,7 +985,12 @@ def _list_visits(
                 for visit_key in all_visit_keys
                 if visit_key in baseline_visit_keys
             ][:1]
-            visit_list.n_without_baseline += not selected_visit_keys
+            people_without_baseline = (
+                visit_list.people_without_scanned_baseline
+                if baseline_visit_keys
+                else visit_list.people_without_listed_baseline
+            )
+            people_without_baseline += [participant_name] * (not selected_visit_keys)
             visit_list.left_out_scans += [
                 LeftOutScan(
                     f"{participant_name}_{session_by_visit[visit_key]}".rstrip("_"),

@@ -28,6 +28,7 @@ from brainlsap.data.region_tables import read_sheets_and_errors, read_table_cont
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
 from brainlsap.findings import (
     ASSUMED,
+    BASELINE,
     CHOICES,
     FAULT,
     FIRST_VISIT_VALUE,
@@ -359,10 +360,17 @@ def test_baseline_is_the_visit_that_the_table_calls_so(study, tiny, write):
     sessions(write, "sub-01", "ses-M00\tCN\nses-M12\tMCI\nses-M24\tAD\n")
     cohort = load_cohort(study, tiny, "fdg", scans="baseline")
     assert "sub-01" not in cohort.groups
-    assert (
-        "1 person was left out, because participants.tsv lists no baseline scan of them"
-        in cohort.notes
-    )
+    (note,) = [x for x in cohort.findings if x.kind == BASELINE]
+    assert note.people == ("sub-01",)
+    assert "no files" in note.message
+    assert "sub-01" not in note.shareable_text()
+    # The earliest visit is M06, which is not listed.
+    (study / "sub-01/ses-M24").rename(study / "sub-01/ses-M06")
+    sessions(write, "sub-01", "ses-M12\tMCI\nses-M24\tAD\n")
+    cohort = load_cohort(study, tiny, "fdg", scans="baseline")
+    (note,) = [x for x in cohort.findings if x.kind == BASELINE]
+    assert note.people == ("sub-01",)
+    assert "participants.tsv lists no baseline visit of" in note.message
 
 
 @pytest.mark.parametrize(
