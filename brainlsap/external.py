@@ -23,7 +23,7 @@ from brainlsap.data.covariates import (
     find_acquisition_kind,
     is_categorical_covariate,
 )
-from brainlsap.data.flow import USED_FOR_TRAINING, exclusion_option_text
+from brainlsap.data.flow import USED_FOR_TRAINING
 from brainlsap.data.load import RefusedStudyError, open_scans_and_sources
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.quality import join_texts_by_scan
@@ -62,7 +62,13 @@ from brainlsap.prediction import (
     read_people,
 )
 from brainlsap.report.report import check_results_folder, check_same_study
-from brainlsap.text import count_text, join_with_commas, option_name, option_text
+from brainlsap.text import (
+    count_text,
+    exclusion_option_text,
+    join_with_commas,
+    option_name,
+    option_text,
+)
 from brainlsap.workflow import list_originals_by_class, parse_originals_by_class
 
 __all__ = ["evaluate_model", "read_labelled_people"]

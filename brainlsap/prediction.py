@@ -28,7 +28,7 @@ from brainlsap.data.covariates import (
     KEY_COLUMNS,
     is_categorical_covariate,
 )
-from brainlsap.data.flow import USED_FOR_TRAINING, exclusion_option_text
+from brainlsap.data.flow import USED_FOR_TRAINING
 from brainlsap.data.load import RefusedStudyError, read_folder
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.quality import (
@@ -98,6 +98,7 @@ from brainlsap.model.prediction_sets import (
 from brainlsap.model.storage import CLASSIFIERS
 from brainlsap.options import list_settings_option_names
 from brainlsap.text import (
+    exclusion_option_text,
     join_with_and,
     join_with_commas,
     option_name,

@@ -1,7 +1,7 @@
 """Small pieces of text: lists, counts, p-values, names of options in messages."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -11,6 +11,8 @@ OptionFormat = Callable[[str, object], str]
 _option_format: ContextVar[OptionFormat | None] = ContextVar(
     "option_format", default=None
 )
+# Most ids that a message writes behind `--exclude`.
+_MAX_IDS_OF_OPTION = 10
 
 
 def join_with_commas(items: Iterable[object], max_items: int = 20) -> str:
@@ -148,6 +150,21 @@ def option_name(name: str) -> str:
 def argument_text(name: str, value: object = None) -> str:
     """Return the argument of a function, `name=` or with its value."""
     return f"{name}=" if value is None else f"{name}={value!r}"
+
+
+def format_leave_out_advice() -> str:
+    """Return the advice to leave out the scan that a message is about."""
+    return (
+        f"leave the scan out with {option_text('exclude')} or "
+        f"{option_text('skip_faulty', True)}"
+    )
+
+
+def exclusion_option_text(scan_or_person_names: Sequence[str]) -> str:
+    """Return the option that leaves out people or scans; many need a file."""
+    if len(scan_or_person_names) > _MAX_IDS_OF_OPTION:
+        return f"{option_text('exclude')} (a file with one ID in each line)"
+    return option_text("exclude", ",".join(scan_or_person_names))
 
 
 @contextmanager

@@ -18,7 +18,6 @@ import pandas as pd
 from brainlsap.arrays import MAX_ASYMMETRY, as_number_array
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import are_default_row_names, as_text
-from brainlsap.data.flow import format_leave_out_advice
 from brainlsap.data.order_check import OrderCheck, UnknownOrderError
 from brainlsap.data.region_lists import are_unsigned_integers
 from brainlsap.data.row_order import (
@@ -38,7 +37,12 @@ from brainlsap.exceptions import (
     convert_reading_errors,
 )
 from brainlsap.findings import LEFT_OUT, ROW_ORDER, Finding, make_findings
-from brainlsap.text import count_text, join_with_commas, option_text
+from brainlsap.text import (
+    count_text,
+    format_leave_out_advice,
+    join_with_commas,
+    option_text,
+)
 
 SYMMETRIZE = ("refuse", "mean", "max")
 NEGATIVE = ("refuse", "drop", "absolute")

@@ -37,7 +37,7 @@ from brainlsap.data.find_files import (
     StudyFiles,
     make_ambiguity_error,
 )
-from brainlsap.data.flow import NO_IMAGE, format_leave_out_advice
+from brainlsap.data.flow import NO_IMAGE
 from brainlsap.data.id_columns import (
     NO_CHOICE,
     UserColumns,
@@ -82,6 +82,7 @@ from brainlsap.findings import (
 )
 from brainlsap.text import (
     count_text,
+    format_leave_out_advice,
     join_with_and,
     join_with_commas,
     named_counts_text,

@@ -23,7 +23,6 @@ from brainlsap.data.connectomes import (
     find_unreadable_matrix_error,
     is_matrix_file,
 )
-from brainlsap.data.flow import format_leave_out_advice
 from brainlsap.data.id_columns import (
     NO_CHOICE,
     UserColumns,
@@ -47,7 +46,12 @@ from brainlsap.data.tables import (
     split_rows_by_visit,
 )
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
-from brainlsap.text import count_text, join_with_commas, option_text
+from brainlsap.text import (
+    count_text,
+    format_leave_out_advice,
+    join_with_commas,
+    option_text,
+)
 
 CONNECTOME_PATTERNS = (
     *("*connectivity.*", "*connectome*.*", "*relmat.*", "*_sc.*", "*desc-sc.*"),

@@ -26,7 +26,6 @@ from brainlsap.data.connectomes import (
     is_matrix_file,
     read_connectome,
 )
-from brainlsap.data.excluded_ids import read_place_by_excluded_id
 from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
 from brainlsap.data.find_files import (
     CONNECTOME_PATTERNS,
@@ -41,9 +40,9 @@ from brainlsap.data.find_files import (
 from brainlsap.data.flow import (
     NO_IMAGE,
     find_fault_by_scan_or_person,
-    format_leave_out_advice,
     left_out_table,
     make_left_out_notes,
+    read_place_by_excluded_id,
 )
 from brainlsap.data.id_columns import (
     UserColumns,
@@ -84,7 +83,13 @@ from brainlsap.findings import (
     list_grouped_finding_texts,
     make_findings,
 )
-from brainlsap.text import count_text, join_with_commas, named_counts_text, option_text
+from brainlsap.text import (
+    count_text,
+    format_leave_out_advice,
+    join_with_commas,
+    named_counts_text,
+    option_text,
+)
 
 STRENGTH_FEATURE = "strength"
 

@@ -17,9 +17,14 @@ from unicodedata import combining, normalize
 import numpy as np
 
 from brainlsap.atlas import Atlas
-from brainlsap.data.flow import format_leave_out_advice
 from brainlsap.exceptions import FileFormatError, check_choice
-from brainlsap.text import count_text, join_with_commas, option_text, verb_form
+from brainlsap.text import (
+    count_text,
+    format_leave_out_advice,
+    join_with_commas,
+    option_text,
+    verb_form,
+)
 
 # Policy -> what the subcortex has for measures of the cortical surface.
 SUBCORTEX = {

@@ -29,7 +29,6 @@ from brainlsap.data.covariates import (
     propose_label_option,
     unify_number_labels,
 )
-from brainlsap.data.excluded_ids import match_excluded_scan_names
 from brainlsap.data.features import FeatureSources
 from brainlsap.data.find_files import (
     FIRST_VISITS,
@@ -44,7 +43,7 @@ from brainlsap.data.flow import (
     OTHER_CLASS,
     LeftOutScan,
     find_fate_of_fault,
-    format_leave_out_advice,
+    match_excluded_scan_names,
 )
 from brainlsap.data.id_columns import id_column_sentence
 from brainlsap.data.region_tables import TableContents
@@ -75,7 +74,13 @@ from brainlsap.findings import (
     Finding,
     make_findings,
 )
-from brainlsap.text import count_text, join_with_commas, named_counts_text, option_text
+from brainlsap.text import (
+    count_text,
+    format_leave_out_advice,
+    join_with_commas,
+    named_counts_text,
+    option_text,
+)
 
 FOREIGN_VISITS = "foreign visits"
 """Kind of the error that the visits in file names are not those of the table."""

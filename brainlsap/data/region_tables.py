@@ -44,7 +44,6 @@ from brainlsap.data.find_files import (
     find_other_side_path,
     read_scan_rows,
 )
-from brainlsap.data.flow import format_leave_out_advice
 from brainlsap.data.id_columns import NO_CHOICE, UserColumns
 from brainlsap.data.measures import (
     MEASURE_OF_WORD,
@@ -83,7 +82,13 @@ from brainlsap.exceptions import (
     convert_reading_errors,
 )
 from brainlsap.findings import FAULT, LEFT_OUT, Finding
-from brainlsap.text import count_text, join_with_commas, option_text, verb_form
+from brainlsap.text import (
+    count_text,
+    format_leave_out_advice,
+    join_with_commas,
+    option_text,
+    verb_form,
+)
 
 # Covariates that a study adjusts for, though their names look like regions.
 _HEAD_SIZES = (

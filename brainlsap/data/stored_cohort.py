@@ -18,17 +18,14 @@ import pandas as pd
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.cohort import COHORT_SUFFIXES, Cohort
 from brainlsap.data.covariates import KEY_COLUMNS, find_spelling_faults
-from brainlsap.data.excluded_ids import (
-    match_excluded_scan_names,
-    read_place_by_excluded_id,
-)
 from brainlsap.data.find_files import make_visit_sort_key
 from brainlsap.data.flow import (
     LATER_VISIT,
     OTHER_CLASS,
     LeftOutScan,
-    format_leave_out_advice,
     make_left_out_notes,
+    match_excluded_scan_names,
+    read_place_by_excluded_id,
 )
 from brainlsap.data.load import load_cohort
 from brainlsap.data.participants import (
@@ -56,7 +53,13 @@ from brainlsap.findings import (
     list_grouped_finding_texts,
     make_findings,
 )
-from brainlsap.text import count_text, named_counts_text, option_text, verb_form
+from brainlsap.text import (
+    count_text,
+    format_leave_out_advice,
+    named_counts_text,
+    option_text,
+    verb_form,
+)
 
 SELECTING_OPTIONS = ("feature", "label", "classes", "scans", "exclude", "connectome")
 """Options that select from the data of a saved cohort."""

@@ -10,8 +10,7 @@ import pytest
 
 from brainlsap.atlas import load_atlas
 from brainlsap.data import Cohort, check_cohort, load_cohort
-from brainlsap.data.excluded_ids import UNKNOWN_IDS
-from brainlsap.data.flow import flow_table
+from brainlsap.data.flow import UNKNOWN_IDS, flow_table
 from brainlsap.data.reading_options import DEFAULT_OPTIONS
 from brainlsap.exceptions import (
     BrainlsapError,
