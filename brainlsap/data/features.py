@@ -716,23 +716,24 @@ class FeatureSources:
             for identity_path_pairs in subjects_by_visit.values()
             for scan_identity, _ in identity_path_pairs
         ]
+        scan_keys = [self.study_files.get_scan_key(x) for x in scan_identities]
         if not scan_identities or self.table_paths is not None:
-            region_contents_list = [
-                table_contents
-                for table_contents in self.table_contents_list
-                if table_contents.values_by_measure_region
-            ]
-            scan_identities = [
-                scan_identity
-                for table_contents in region_contents_list
-                for scan_identity in table_contents.scan_identities
-            ]
+            scan_identities, scan_keys = [], []
+            for table_contents in self.table_contents_list:
+                if table_contents.values_by_measure_region:
+                    scan_identities += table_contents.scan_identities
+                    scan_keys += self.study_files.list_row_keys(
+                        table_contents.scan_identities
+                    )
         session_by_person_and_visit: dict[str, dict[str, str]] = {}
-        for scan_identity in scan_identities:
-            participant_id, session_id = self.study_files.get_scan_key(scan_identity)
+        for scan_identity, (participant_id, session_id) in zip(
+            scan_identities, scan_keys, strict=True
+        ):
             if session_id:
+                is_renamed = session_id != scan_identity.key[1]
                 session_by_person_and_visit.setdefault(participant_id, {}).setdefault(
-                    session_id, scan_identity.session or session_id
+                    session_id,
+                    session_id if is_renamed else scan_identity.session or session_id,
                 )
         return session_by_person_and_visit
 
@@ -1366,8 +1367,8 @@ class FeatureSources:
         A fault is no row, more than one, or a row with a fault.
         """
         row_indices_by_person: dict[str, dict[str, list[int]]] = {}
-        for row_index, scan_identity in enumerate(table_contents.scan_identities):
-            participant_id, session_id = self.study_files.get_scan_key(scan_identity)
+        row_keys = self.study_files.list_row_keys(table_contents.scan_identities)
+        for row_index, (participant_id, session_id) in enumerate(row_keys):
             row_indices_by_person.setdefault(participant_id, {}).setdefault(
                 session_id, []
             ).append(row_index)

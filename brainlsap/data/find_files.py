@@ -89,6 +89,8 @@ _VISIT_OR_DATE = re.compile(
     r"fu|pre|post",
     re.IGNORECASE,
 )
+# ADNI's name of the baseline visit in tables of MRI.
+_SCREENING_MRI = "scmri"
 # Words for a participant's first visit, in order of time.
 FIRST_VISITS = ("sc", "screening", "bl", "baseline", "init", "pre")
 _PTID = re.compile(r"(?P<person>(?:sub-)?\d{3}_S_\d{4,5})(?:[_-](?P<visit>.+))?")
@@ -624,6 +626,28 @@ class StudyFiles:
         return joined_participant_id, self._visit_by_lower_name.get(
             visit_text.lower(), visit_text
         )
+
+    def list_row_keys(
+        self, scan_identities: Iterable[ScanIdentity]
+    ) -> list[tuple[str, str]]:
+        """Return participant and visit of every row of one table.
+
+        ADNI's tables of MRI call the screening scan `scmri`, which is the scan of the
+        baseline visit. It has the key of `bl` if the study has `bl` and no `scmri`, and
+        the table has no row `bl` of this person.
+        """
+        scan_keys = [self.get_scan_key(x) for x in scan_identities]
+        baseline_visit = self._visit_by_lower_name.get("bl")
+        if baseline_visit is None or _SCREENING_MRI in self._visit_by_lower_name:
+            return scan_keys
+        distinct_keys = {*scan_keys}
+        return [
+            (participant_id, baseline_visit)
+            if session_id.lower() == _SCREENING_MRI
+            and (participant_id, baseline_visit) not in distinct_keys
+            else (participant_id, session_id)
+            for participant_id, session_id in scan_keys
+        ]
 
     def _walk_data_set(self, data_set_path: Path) -> Iterator[_FoundFiles]:
         """Yield the FreeSurfer subjects and the files of participants in a data set.

@@ -589,6 +589,30 @@ def test_visits_of_files_that_the_table_does_not_have_are_one_fault(dated, tiny,
     assert FOREIGN_VISITS not in [x.kind for x in renamed_check.findings]
 
 
+def test_the_screening_scan_of_adni_is_the_baseline(tmp_path, tiny, write):
+    rows = ["PTID,VISCODE,DX"]
+    region_rows = [f"PTID,VISCODE2,{','.join(tiny.names)}"]
+    for i, first_visit in ((1, "scmri"), (2, "bl"), (3, "scmri")):
+        rows += [f"p{i},{visit},{'CN' if i % 2 else 'AD'}" for visit in ("bl", "m12")]
+        for visit, value in ((first_visit, i), ("m12", 9)):
+            region_rows.append(f"p{i},{visit},{','.join([f'{value}.5'] * 7)}")
+    write("study/people.csv", "\n".join(rows) + "\n")
+    write("study/fdg.csv", "\n".join(region_rows) + "\n")
+    study, options = tmp_path / "study", {"feature": "fdg", "label": "DX"}
+    cohort = load_cohort(study, tiny, **options, connectome="none")
+    assert cohort.table["session"].tolist() == ["bl", "m12"] * 3
+    assert cohort.features[:, 0, 0].tolist() == [1.5, 9.5, 2.5, 9.5, 3.5, 9.5]
+    # Of a person with both rows, the screening is another visit, which is named.
+    write("study/fdg.csv", "\n".join([*region_rows, f"p2,scmri{',7' * 7}"]) + "\n")
+    with refused(r"p2_scmri: DX is missing .* no row of this visit"):
+        load_cohort(study, tiny, **options, connectome="none")
+    # A study that calls the visit so keeps the name.
+    write("study/people.csv", "\n".join(rows).replace(",bl,", ",scmri,") + "\n")
+    write("study/fdg.csv", "\n".join(region_rows).replace(",bl,", ",scmri,") + "\n")
+    cohort = load_cohort(study, tiny, **options, connectome="none")
+    assert {*cohort.table["session"]} == {"scmri", "m12"}
+
+
 def test_the_order_of_visits_splits_no_fault(dated, tiny):
     table = pd.read_csv(dated / "table.csv")
     rows = [*range(6), 7, 6, *range(8, 12)]  # the fourth has bl first
