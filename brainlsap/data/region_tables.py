@@ -96,6 +96,8 @@ _HEAD_SIZES = (
     *("estimatedtotalintracranialvol", "intracranialvol"),
 )
 _SCAN_COLUMNS = (*PEOPLE_COLUMNS, "scan_id", *SESSION_COLUMNS)
+# Smallest number of columns besides the regions that are taken for participants.
+_MIN_TRANSPOSED_COLUMNS = 4
 # Word in a file's name or a column name -> measure; entities of tracers count, too.
 _MEASURE_OF_TERM = {
     **{
@@ -287,6 +289,49 @@ def _list_sheet_names(table_path: str | Path) -> list[str]:
     return [""]
 
 
+def _refuse_regions_as_rows(
+    table_path: str | Path, sheet_name: str, atlas: Atlas
+) -> None:
+    """Raise if the first column has regions, and the other columns are no regions.
+
+    A table with one row for each scan and region repeats the regions; a connectome has
+    them as columns, too. A column of participants has values in its cells.
+    """
+    cells_by_column = read_table_columns(table_path, sheet_name)
+    if not cells_by_column:
+        return
+    first_column_name, *column_names = cells_by_column
+    region_names = [cell_text or "" for cell_text in cells_by_column[first_column_name]]
+    region_indices = {atlas.find(region_name) for region_name in region_names} - {None}
+    has_many_columns = len(column_names) >= _MIN_TRANSPOSED_COLUMNS
+    # Tables of the regions themselves have text, such as the hemisphere.
+    has_text = any(
+        pd.to_numeric(pd.Series(cells_by_column[x]), errors="coerce").isna().all()
+        for x in column_names
+    )
+    if (
+        not has_many_columns
+        or has_text
+        or 2 * len(region_indices) < len(atlas.names)
+        or len({*region_names}) < len(region_names)
+        or any(atlas.find(column_name) is not None for column_name in column_names)
+    ):
+        return
+    file_name = Path(table_path).name
+    read_text = f"pandas.read_csv({file_name!r})"
+    if Path(table_path).suffix.lower() == ".xlsx":
+        sheet_text = f", {sheet_name!r}" if sheet_name else ""
+        read_text = f"pandas.read_excel({file_name!r}{sheet_text})"
+    raise FileFormatError(
+        f"the rows are regions ({first_column_name or 'the first column'}: "
+        f"{join_with_commas(region_names, 2)}) and the columns seem to be "
+        f"participants ({join_with_commas(column_names, 2)}); expected one row per "
+        "scan",
+        path=_file_and_sheet_name(table_path, sheet_name),
+        advice=f"Transpose the table: {read_text}.set_index({first_column_name!r}).T",
+    )
+
+
 def read_table_contents(
     table_path: str | Path,
     atlas: Atlas,
@@ -300,6 +345,7 @@ def read_table_contents(
     numbers in some rows only are faults of these rows.
     """
     path_and_sheet = _file_and_sheet_name(table_path, sheet_name)
+    _refuse_regions_as_rows(table_path, sheet_name, atlas)
     scan_rows_record, join_losses = _join_rows_and_losses(
         path_and_sheet, read_scan_rows(table_path, sheet_name, user_columns), atlas
     )

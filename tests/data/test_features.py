@@ -692,6 +692,29 @@ def test_a_connectome_is_no_table_of_features(tables, tmp_path, matrix):
         load(features_table="group.csv")
 
 
+def test_a_sheet_with_participants_as_columns_is_to_be_transposed(
+    tmp_path, tiny, matrix
+):
+    people = pd.DataFrame({"id": list("abcdef"), "diagnosis": ["CN", "AD"] * 3})
+    values = pd.DataFrame(
+        1 + np.random.default_rng(0).random((6, 6)), CORTEX, people["id"]
+    )
+    path = tmp_path / "study.xlsx"
+
+    def write(values):
+        with pd.ExcelWriter(path) as book:
+            people.to_excel(book, sheet_name="who", index=False)
+            values.to_excel(book, sheet_name="fdg")
+
+    write(values.rename_axis("Region"))
+    told = r"(?s)sheet 'fdg': the rows are regions \(Region: .*participants \(a, b"
+    with refused(told + r".*read_excel\('study.xlsx', 'fdg'\).set_index\('Region'\).T"):
+        load_cohort(tmp_path, tiny, "fdg", connectome=matrix)
+    write(pd.read_excel(path, "fdg").set_index("Region").T.rename_axis("id"))
+    cohort = load_cohort(tmp_path, tiny, "fdg", connectome=matrix)
+    np.testing.assert_allclose(cohort.features[:, : len(CORTEX), 0], values.T)
+
+
 def test_a_sheet_that_cannot_be_read_is_told(tmp_path, tiny, matrix):
     people = pd.DataFrame({"id": ["a", "b"], "diagnosis": ["CN", "AD"]})
     values = pd.DataFrame(1.0, index=people["id"], columns=CORTEX).astype(object)
