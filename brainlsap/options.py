@@ -727,8 +727,8 @@ OPTIONS: tuple[Option, ...] = (
         TEXT,
         "weight of a connection: number of streamlines ('count', default), mean length "
         "of the streamlines ('mean_length'), sum of 1/length over the streamlines "
-        "('inverse_length'), or sum of 2/(voxels of both regions) over the streamlines "
-        "('inverse_node_volume')",
+        "('inverse_length'), or sum of 2/(total number of voxels in the two regions) "
+        "over the streamlines ('inverse_node_volume')",
         choices=("count", "inverse_length", "inverse_node_volume", "mean_length"),
         group="connectomes",
         commands=("build",),

@@ -121,7 +121,7 @@ def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
         feature_titles = {tracer.feature_title for tracer in feature_tracers} - {""}
         if len(feature_titles) != 1:
             raise TypeError(
-                f"the tracers of {feature_name} must have exactly one feature_title, "
+                f"all tracers of {feature_name} must share one feature_title, "
                 f"for example '{feature_name}-PET SUVR'; got {sorted(feature_titles)}."
             )
         if _get_entity_letters(feature_name) not in tracer_name_by_entity:

@@ -310,8 +310,9 @@ def _make_cohort_of_features(
     if missing_feature_names:
         raise ParameterError(
             f"{cohort_path} contains the features {', '.join(cohort.feature_names)}, "
-            f"but not {', '.join(missing_feature_names)}. Choose features of the saved "
-            f"cohort with {option_text('feature')}, or read the folder of the study."
+            f"but not {', '.join(missing_feature_names)}. Use "
+            f"{option_text('feature')} to choose features that the saved cohort "
+            "contains, or read the folder of the study instead."
         )
     feature_indices = [
         cohort.feature_names.index(feature_name) for feature_name in feature_names

@@ -107,7 +107,8 @@ COMPARED_CONNECTOMES = ("original", *RANDOM_CONNECTOMES)
 NONE_SHOWN, POSSIBLY, NOT_TESTED = "NONE SHOWN", "POSSIBLY", "NOT TESTED"
 SAME = "SAME"
 WARNING, NO_WARNING, NOT_USED = "WARNING", "NO WARNING", "NOT USED"
-NOTHING_TO_EXPLAIN, NOT_FULLY = "NOTHING TO EXPLAIN", "NOT FULLY"
+NOTHING_TO_EXPLAIN, NOT_ALONE = "NOTHING TO EXPLAIN", "NOT ALONE"
+NOT_EXCLUDED = "NOT EXCLUDED"
 TOO_FEW_TO_TELL = "TOO FEW TO TELL"
 NO_GAIN, TOO_SMALL, LOSS, UNCLEAR = "NO GAIN", "TOO SMALL", "LOSS", "UNCLEAR"
 """Verdicts that fit questions for regions or risks; their answer is "NOT SHOWN"."""
@@ -1234,7 +1235,7 @@ def judge_covariates(
 ) -> Conclusion:
     """Answer whether age, sex, site or other covariates alone explain the score.
 
-    The answer is always "NOT SHOWN"; its label is the verdict. "NOT FULLY", with the
+    The answer is always "NOT SHOWN"; its label is the verdict. "NOT ALONE", with the
     names of the compared covariates if others are known: brain data improve the
     prediction from covariates (`added_value_conclusion`), and the covariates include
     all columns of which the audit warns. "POSSIBLY": the audit warns of a column that
@@ -1347,13 +1348,13 @@ def _not_explained_verdict(evaluation: Evaluation) -> str:
     """
     uncompared_covariate_names = _list_uncompared_covariates(evaluation)
     if not uncompared_covariate_names:
-        return NOT_FULLY
+        return NOT_ALONE
     modelled_covariate_names = evaluation.settings["covariates"]
     names_text = ", ".join(modelled_covariate_names)
     if len(modelled_covariate_names) > N_COVARIATES:
         names_text = "THOSE COMPARED"
     uncompared_text = ", ".join(uncompared_covariate_names)
-    return f"{names_text}: {NOT_FULLY}; {uncompared_text}: {NOT_TESTED}".upper()
+    return f"{names_text}: {NOT_ALONE}; {uncompared_text}: {NOT_EXCLUDED}".upper()
 
 
 def _list_uncompared_covariates(evaluation: Evaluation) -> list[str]:
@@ -1468,13 +1469,24 @@ def _list_covariate_sentences(
         reason_text = f"no model of {tables.covariates_text(evaluation)} contains it"
         if len(uncompared_covariate_names) > 1:
             reason_text = reason_text.replace("it", "them")
-        if uncompared_covariate_names == ["site"] and _shares_sites(evaluation):
-            reason_text = "training and test folds share their sites"
         verb = verb_form(len(uncompared_covariate_names), "were")
-        sentences.append(
+        sentence = (
             f"{capitalize_first_letter(names_text)} {verb} not tested, because "
             f"{reason_text}."
         )
+        if uncompared_covariate_names == ["site"] and _shares_sites(evaluation):
+            sentence = "Training and test folds share their sites."
+            site_scores = [
+                score
+                for score, column_name in covariate_by_group_score.items()
+                if find_covariate_kind(column_name) == "site"
+            ]
+            if site_scores:
+                sentence = (
+                    f"Site alone scores {site_scores[0]:.2f}, but no site was left out "
+                    "of the training."
+                )
+        sentences.append(sentence)
     return list(filter(None, sentences))
 
 
@@ -1663,8 +1675,8 @@ def judge_probabilities(
     ]
     error_text = tables.calibration_error_text(evaluation)
     sentences = [
-        "Mean difference between the probability of the predicted class and the share "
-        f"of correct predictions: {error_text} (calibration error, 95%; perfect: 0)."
+        "Probabilities and shares of correct predictions differ on average by "
+        f"{error_text} (calibration error, 95%; perfect: 0)."
     ]
     label = ""
     reason_text = "Probabilities were tested only on average and only in this sample."
@@ -1747,9 +1759,9 @@ def less_probable_predictions_text(evaluation: Evaluation) -> str:
     n_predictions = len(probability_table)
     unit_noun = _prediction_noun(evaluation, n_predictions)
     return (
-        f"In {n_less_probable} of {count_text(n_predictions, unit_noun)}, the "
-        "predicted class is not the most probable class, because predictions give "
-        "small classes more weight."
+        f"Predictions favour small classes: in {n_less_probable} of "
+        f"{count_text(n_predictions, unit_noun)}, another class is more probable than "
+        "the predicted class."
     )
 
 
@@ -1869,6 +1881,12 @@ def _comparisons_summary_text(
         return f"{len(model_names)} of these {len(model_conclusions)} models"
 
     comparison_phrases = []
+    if not (model_names_by_verdict[NO] or model_names_by_verdict[YES]):
+        all_models_text = f"any of these {len(model_conclusions)} models"
+        if len(model_conclusions) < 3:
+            all_models_text = _join_with_or(model_names_by_verdict[NOT_SHOWN])
+        comparison_phrases.append(f"not shown to be better than {all_models_text}")
+        unclear_model_names = []
     if model_names_by_verdict[NO]:
         comparison_phrases.append(
             f"worse than {join_with_and(model_names_by_verdict[NO])}"
@@ -1877,13 +1895,9 @@ def _comparisons_summary_text(
         comparison_phrases.append(
             f"better than {name_or_count(model_names_by_verdict[YES])}"
         )
-    if len(unclear_model_names) == len(model_conclusions) > 2:
+    if unclear_model_names:
         comparison_phrases.append(
-            f"no clear difference from any of these {len(model_conclusions)} models"
-        )
-    elif unclear_model_names:
-        comparison_phrases.append(
-            f"no clear difference from {name_or_count(unclear_model_names)}"
+            f"not shown to be better than {name_or_count(unclear_model_names)}"
         )
     if equal_model_names:
         comparison_phrases.append(
@@ -1924,8 +1938,8 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     )
     if evaluation.have_same_predictions(covariates_model_name, joint_model_name):
         sentence = (
-            f"The model of {covariates_phrase} makes the same predictions with and "
-            f"without {brain_model_name}."
+            f"The predictions from {covariates_phrase} are the same with and without "
+            f"the score of {brain_model_name}."
         )
     return _judge_model_difference(
         question_text, verdict_text, sentence, comparison_row
@@ -1955,20 +1969,19 @@ def _judge_model_difference(
 def judge_connectome(evaluation: Evaluation) -> Conclusion:
     """Answer whether the connectome helps.
 
-    "YES" requires :func:`brainlsap.evaluation.connectome_gain`: more than random
-    connectomes add. Otherwise its verdict is "NO GAIN" or "TOO SMALL" if the intervals
-    exclude a gain that counts over every kind of random connectomes, "NOT SHOWN" if
-    they exclude it over one kind and are unclear over the other, and "UNCLEAR" if they
-    exclude none. A better score than that of a ridge regression without the connectome
-    is not enough, because averages over random connectomes gain as well; a worse one
-    means "NO" or, beside such a gain, "NOT SHOWN".
+    "YES" requires :func:`brainlsap.evaluation.connectome_gain`: more than each kind of
+    random connectomes adds. Otherwise its verdict is "NO GAIN" or "TOO SMALL" if an
+    interval excludes a gain that counts over one kind, and "UNCLEAR" if none does. A
+    better score than that of a ridge regression without the connectome is not enough,
+    because averages over random connectomes gain as well; a worse one means "NO" or,
+    beside such a gain, "NOT SHOWN".
     """
     connectome_model_name = (
         "LSAP-R" if "LSAP-R" in evaluation.models else evaluation.models[0]
     )
     baseline_name = NESTED_RIDGES[0]
     verdict_text, label = NOT_SHOWN, ""
-    reason_text = unused_connectome_sentence = information_sentence = ""
+    reason_text = unused_connectome_sentence = ""
     score_sentences = []
     partial_conclusions = tuple[Conclusion, ...]()
     estimate = interval_low = interval_high = p_value = np.nan
@@ -1981,7 +1994,6 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             network_gain_verdict.high,
         )
         partial_conclusions = _judge_connectome_gains(connectome_gain)
-        information_sentence = _information_gains_sentence(partial_conclusions)
         reason_text = _gain_verdict_text(
             network_gain_verdict.answer, partial_conclusions
         )
@@ -1991,9 +2003,9 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         if network_gain_verdict.answer == "yes":
             verdict_text = YES
         else:
-            label = _gain_label(
-                network_gain_verdict.answer, interval_low, partial_conclusions
-            )
+            label = UNCLEAR
+            if network_gain_verdict.answer == "no":
+                label = NO_GAIN if interval_low <= 0 else TOO_SMALL
     if baseline_name in evaluation.models and connectome_model_name != baseline_name:
         comparison_table = tables.person_comparison_table(
             evaluation, connectome_model_name
@@ -2027,12 +2039,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     return Conclusion(
         "Does the connectome help?",
         verdict_text,
-        " ".join(
-            filter(
-                None,
-                [unused_connectome_sentence, *score_sentences, information_sentence],
-            )
-        ),
+        " ".join(filter(None, [unused_connectome_sentence, *score_sentences])),
         estimate,
         interval_low,
         interval_high,
@@ -2042,17 +2049,6 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         partial_conclusions=partial_conclusions,
         criterion=_GAIN_CRITERION if partial_conclusions else "",
     )
-
-
-def _gain_label(
-    gain_answer: str, interval_low: float, partial_conclusions: Sequence[Conclusion]
-) -> str:
-    """Return the verdict on a gain that was not shown; "" for "NOT SHOWN"."""
-    if gain_answer == "unclear":
-        return UNCLEAR
-    if UNCLEAR in {conclusion.verdict for conclusion in partial_conclusions[1:]}:
-        return ""
-    return NO_GAIN if interval_low <= 0 else TOO_SMALL
 
 
 def _gain_verdict_text(
@@ -2080,42 +2076,13 @@ def _gain_verdict_text(
         for connectome_name in RANDOM_CONNECTOMES
         if verdict_by_reference[connectome_name] not in (YES, UNCLEAR)
     ]
-    unclear_connectome_names = [
-        connectome_name
-        for connectome_name in RANDOM_CONNECTOMES
-        if verdict_by_reference[connectome_name] == UNCLEAR
-    ]
     excluded_text = f"{join_with_and(excluded_connectome_names)} connectomes"
     reason_text = (
         f"No gain over {excluded_text} was found"
         if min(conclusion.low for conclusion in partial_conclusions) <= 0
         else f"The gain over {excluded_text} is too small to count"
     )
-    if unclear_connectome_names:
-        reason_text += (
-            f"; a gain over {join_with_and(unclear_connectome_names)} connectomes is "
-            "neither shown nor excluded"
-        )
     return f"{reason_text}."
-
-
-def _information_gains_sentence(partial_conclusions: Sequence[Conclusion]) -> str:
-    """Return the verdicts on the gains over no connectome and over random ones."""
-    reference_names_by_verdict: dict[str, list[str]] = {}
-    for reference_name, partial_conclusion in zip(
-        ("no connectome", *RANDOM_CONNECTOMES), partial_conclusions, strict=True
-    ):
-        reference_names_by_verdict.setdefault(partial_conclusion.verdict, []).append(
-            reference_name
-        )
-    gain_texts = [
-        f"{verdict_text} over {join_with_and(reference_names)}"
-        for verdict_text, reference_names in reference_names_by_verdict.items()
-    ]
-    return (
-        "Gain in information with one scale for all regions: "
-        f"{', '.join(gain_texts)} connectomes."
-    )
 
 
 def _unused_connectome_sentence(evaluation: Evaluation, ridge_name: str) -> str:
@@ -2151,11 +2118,15 @@ def _random_connectome_score_sentence(
     """Return the score of LSAP-R and that with a random connectome, if both ran."""
     if not np.isfinite(comparison_row["difference"]):
         return ""
+    verdict_text = _row_verdict(comparison_row)
     verdict_phrase = {
         YES: "the study's connectome is better",
         NO: "the random connectome is better",
         NOT_SHOWN: "no clear difference",
-    }[_row_verdict(comparison_row)]
+    }[verdict_text]
+    averaging_text = ""
+    if verdict_text != YES:
+        averaging_text = " Averaging along any connectome can raise the score."
     study_score, random_score = (
         tables.score_interval_table(evaluation, model_name).loc[
             "balanced_accuracy", "estimate"
@@ -2166,8 +2137,7 @@ def _random_connectome_score_sentence(
         f"LSAP-R scores {study_score:.3f} with the connectome of the study and "
         f"{random_score:.3f} with a random one ({RANDOM_CONNECTOME_RIDGE}): "
         f"{verdict_phrase} ({_difference_text(comparison_row)}, 95%; "
-        f"{_holm_phrase(comparison_row)}). Averaging along any connectome can raise "
-        "the score."
+        f"{_holm_phrase(comparison_row)}).{averaging_text}"
     )
 
 
@@ -2241,7 +2211,7 @@ def _judge_connectome_gains(connectome_gain: ConnectomeGain) -> tuple[Conclusion
         )
         has_gain = estimate >= MIN_LOG_CREDIT and (low > 0 or not is_random)
         answer, label = (YES, "") if has_gain else (NOT_SHOWN, UNCLEAR)
-        if high < 0:
+        if high < -MIN_LOG_CREDIT:
             answer, label = NO, LOSS
         elif high < MIN_LOG_CREDIT:
             label = NO_GAIN if low <= 0 else TOO_SMALL
@@ -2427,7 +2397,11 @@ def _judge_region_test(
             p_value=smallest_p,
             label=NONE_SHOWN,
         )
-    correction_text = f"p corrected for {tested_regions_text}"
+    p_series = tested_region_table.set_index("region").loc[region_names, p_column]
+    largest_p_phrase = p_phrase(float(p_series.max()), 1 / (n_permutations + 1))
+    if n_significant_regions > 1:
+        largest_p_phrase = largest_p_phrase.replace("=", "\N{LESS-THAN OR EQUAL TO}")
+    correction_text = f"{largest_p_phrase}, corrected for {tested_regions_text}"
     borderline_text = borderline_regions_text(
         tested_region_table, p_column, n_permutations, evaluation.cohort.atlas
     )

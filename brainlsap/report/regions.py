@@ -1060,14 +1060,14 @@ def replicability_text(evaluation: Evaluation) -> str:
         replicability_table.loc[irreplicable_statistic_mask, "statistic"]
     )
     rank_sentence = (
-        f"All values are {MIN_REPLICABILITY:g} or more, so the two halves rank the "
-        "regions similarly."
+        f"All values are {MIN_REPLICABILITY:g} or more, so the ranks of the "
+        "regions are similar in the two halves."
     )
     if irreplicable_statistic_names:
         rank_sentence = (
-            "The two halves rank the regions differently by "
-            f"{join_with_and(irreplicable_statistic_names)} (below "
-            f"{MIN_REPLICABILITY:g}). Do not report these ranks."
+            f"The ranks by {join_with_and(irreplicable_statistic_names)} differ "
+            f"between the two halves (below {MIN_REPLICABILITY:g}). Do not report "
+            "these ranks."
         )
     return (
         "Replicability is the Spearman correlation between the maps of two random "

@@ -212,12 +212,14 @@ def test_regions_are_neither_named_nor_drawn_by_scales_that_hardly_differ(
         text = regions.replicability_text(replace(study, replicability=halves))
         # A reader learns what a low value means for ranks, beside that of chance.
         assert "Unrelated maps give 0" in text
-        assert "rank the regions similarly" in text
+        assert "ranks of the regions are similar" in text
         assert ("scale 0.50" in text) == has_scale
         assert "effect 0.50" in text
         low = halves.assign(spearman=[0.7, 0.49])
         text = regions.replicability_text(replace(study, replicability=low))
-        assert ("differently by scale (below 0.5)" in text) == has_scale
+        assert (
+            "ranks by scale differ between the two halves (below 0.5)" in text
+        ) == has_scale
     names = [
         regions.list_region_answers(replace(tested, replicability=x), ATLAS)[-1]
         for x in (halves, low)
