@@ -126,8 +126,8 @@ def _index_rows(
 ) -> dict[str, dict[str, list[int]]]:
     """Return the rows of a table by person and visit."""
     rows_by_person: dict[str, dict[str, list[int]]] = {}
-    for row_index, scan_identity in enumerate(table_contents.scan_identities):
-        participant_id, session_id = study_files.get_scan_key(scan_identity)
+    row_keys = study_files.list_row_keys(table_contents.scan_identities)
+    for row_index, (participant_id, session_id) in enumerate(row_keys):
         rows_by_visit = rows_by_person.setdefault(participant_id, {})
         rows_by_visit.setdefault(session_id, []).append(row_index)
     return rows_by_person

@@ -1144,9 +1144,11 @@ def predictor_text(evaluation: Evaluation) -> str:
     A network without weight in any fold predicts nothing.
     """
     main_model_name = evaluation.models[0]
-    if tables.has_unused_network(evaluation, main_model_name):
-        return f"the ridge regression of {main_model_name}"
-    return main_model_name
+    if not tables.has_unused_network(evaluation, main_model_name):
+        return main_model_name
+    if evaluation.have_same_predictions(main_model_name, "LSAP-R"):
+        return "the ridge regression LSAP-R"
+    return f"the ridge regression of {main_model_name}"
 
 
 def difference_verdict(low: float, high: float, p_value: float) -> str:

@@ -397,6 +397,8 @@ def test_a_network_is_credited_only_for_a_better_score(make_study):
     twins = pd.concat([rows[rows["model"] != "Exact"], same])
     named = model_and_test_text(add_network(study, [0, 0, 0], twins))
     assert f"{unused_clause}LSAP-R." in named
+    quote = draw_conclusions(add_network(study, [0, 0, 0], twins)).may_write
+    assert quote.startswith("The ridge regression LSAP-R classified")
     assert "LSAP-R plus a graph neural network" in named
     assert "LSAP-R plus a graph neural network" not in texts[0]
     assert "LSAP-R is a ridge regression" in named
