@@ -222,6 +222,11 @@ def test_a_wrong_line_of_a_list_of_connections_is_refused_with_its_number(tmp_pa
             path.write_text("\n".join([*lines, wrong_line, ""]))
             with pytest.raises(FileFormatError, match=rf"line {len(lines) + 1}\b"):
                 read_connectome(path, "desikan82")
+        # A reader that takes every line before the first number as a head loses these.
+        for wrong_line in (first_cell, without_weight):
+            path.write_text("\n".join([lines[0], wrong_line, *lines[1:], ""]))
+            with pytest.raises(FileFormatError, match=r"line 2\b"):
+                read_connectome(path, "desikan82")
 
 
 def test_an_empty_file_is_refused_with_a_way_out(read):
@@ -489,6 +494,7 @@ def test_every_weight_of_every_format_comes_out_by_name(tmp_path, suffix):
     order = np.random.default_rng(1).permutation(N)
     weights = EXPECTED / 8  # All weights differ; some are no whole numbers.
     weights[3, 7] = weights[7, 3] = 0
+    weights[5] = weights[:, 5] = 0  # Region 5 has no connection.
     path = WRITERS_BY_SUFFIX[suffix](
         tmp_path, weights[np.ix_(order, order)], NAMES[order]
     )
@@ -499,8 +505,10 @@ def test_every_weight_of_every_format_comes_out_by_name(tmp_path, suffix):
     path = WRITERS_BY_SUFFIX[suffix](
         tmp_path, weights[np.ix_(order, order)], NAMES[order]
     )
-    with raises_kind("not symmetric", path.name):
+    with raises_kind("not symmetric", path.name) as caught:
         read_connectome(path, ATLAS)
+    direction_text = f"{weights[1, 4]} from {NAMES[1]} to {NAMES[4]}, "
+    assert caught.value.got.startswith(direction_text), "rows and columns exchanged"
 
 
 def test_measures_of_one_file(tmp_path):
