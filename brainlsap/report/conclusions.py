@@ -107,7 +107,7 @@ COMPARED_CONNECTOMES = ("original", *RANDOM_CONNECTOMES)
 NONE_SHOWN, POSSIBLY, NOT_TESTED = "NONE SHOWN", "POSSIBLY", "NOT TESTED"
 SAME = "SAME"
 WARNING, NO_WARNING, NOT_USED = "WARNING", "NO WARNING", "NOT USED"
-NOTHING_TO_EXPLAIN, NOT_ALONE = "NOTHING TO EXPLAIN", "NOT ALONE"
+NOTHING_TO_EXPLAIN, IN_PART = "NOTHING TO EXPLAIN", "AT MOST IN PART"
 NOT_EXCLUDED = "NOT EXCLUDED"
 TOO_FEW_TO_TELL = "TOO FEW TO TELL"
 NO_GAIN, TOO_SMALL, LOSS, UNCLEAR = "NO GAIN", "TOO SMALL", "LOSS", "UNCLEAR"
@@ -1237,8 +1237,8 @@ def judge_covariates(
 ) -> Conclusion:
     """Answer whether age, sex, site or other covariates alone explain the score.
 
-    The answer is always "NOT SHOWN"; its label is the verdict. "NOT ALONE", with the
-    names of the compared covariates if others are known: brain data improve the
+    The answer is always "NOT SHOWN"; its label is the verdict. "AT MOST IN PART", with
+    the names of the compared covariates if others are known: brain data improve the
     prediction from covariates (`added_value_conclusion`), and the covariates include
     all columns of which the audit warns. "POSSIBLY": the audit warns of a column that
     they do not include, or brain data were not shown to improve the prediction. Without
@@ -1350,13 +1350,13 @@ def _not_explained_verdict(evaluation: Evaluation) -> str:
     """
     uncompared_covariate_names = _list_uncompared_covariates(evaluation)
     if not uncompared_covariate_names:
-        return NOT_ALONE
+        return IN_PART
     modelled_covariate_names = evaluation.settings["covariates"]
     names_text = ", ".join(modelled_covariate_names)
     if len(modelled_covariate_names) > N_COVARIATES:
         names_text = "THOSE COMPARED"
     uncompared_text = ", ".join(uncompared_covariate_names)
-    return f"{names_text}: {NOT_ALONE}; {uncompared_text}: {NOT_EXCLUDED}".upper()
+    return f"{names_text}: {IN_PART}; {uncompared_text}: {NOT_EXCLUDED}".upper()
 
 
 def _list_uncompared_covariates(evaluation: Evaluation) -> list[str]:
@@ -1432,7 +1432,8 @@ def _covariates_score_sentence(evaluation: Evaluation, main_accuracy: float) -> 
     verb = verb_form(n_covariates, "score")
     chance_score = 1 / len(evaluation.cohort.classes)
     return (
-        f"{evaluation.models[0]} scores {main_accuracy:.3f}; "
+        f"{capitalize_first_letter(predictor_text(evaluation))} scores "
+        f"{main_accuracy:.3f}; "
         f"{tables.covariates_text(evaluation)} {adverb_text} {verb} "
         f"{covariates_only_score:.3f} (chance {chance_score:.3f})."
     )
@@ -1484,9 +1485,13 @@ def _list_covariate_sentences(
                 if find_covariate_kind(column_name) == "site"
             ]
             if site_scores:
+                chance_score = 1 / len(evaluation.cohort.classes)
+                chance_text = (
+                    " (not above chance)" if site_scores[0] <= chance_score else ""
+                )
                 sentence = (
-                    f"Site alone scores {site_scores[0]:.2f}, but no site was left out "
-                    "of the training."
+                    f"Site alone scores {site_scores[0]:.2f}{chance_text}, but no site "
+                    "was left out of the training."
                 )
         sentences.append(sentence)
     return list(filter(None, sentences))
@@ -1507,8 +1512,7 @@ def _covariate_differences_sentence(finding_table: pd.DataFrame | None) -> str:
     if not different_covariates:
         return ""
     return (
-        f"Classes differ in {join_with_and(different_covariates)} (uncorrected "
-        f"p < {ALPHA})."
+        f"Classes differ in {join_with_and(different_covariates)} (see Participants)."
     )
 
 
@@ -1972,9 +1976,10 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     """Answer whether the connectome helps.
 
     "YES" requires :func:`brainlsap.evaluation.connectome_gain`: more than each kind of
-    random connectomes adds. Otherwise its verdict is "NO GAIN" or "TOO SMALL" if an
-    interval excludes a gain that counts over one kind, and "UNCLEAR" if none does. A
-    better score than that of a ridge regression without the connectome is not enough,
+    random connectomes adds. Otherwise its verdict is "NO GAIN" or "TOO SMALL" if the
+    intervals exclude a gain that counts over every kind over which none was shown,
+    "UNCLEAR" if they exclude it over no kind, and else "NOT SHOWN", the weaker verdict.
+    A better score than that of a ridge regression without the connectome is not enough,
     because averages over random connectomes gain as well; a worse one means "NO" or,
     beside such a gain, "NOT SHOWN".
     """
@@ -2005,9 +2010,9 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         if network_gain_verdict.answer == "yes":
             verdict_text = YES
         else:
-            label = UNCLEAR
-            if network_gain_verdict.answer == "no":
-                label = NO_GAIN if interval_low <= 0 else TOO_SMALL
+            label = _unshown_gain_label(
+                network_gain_verdict.answer, interval_low, partial_conclusions
+            )
     if baseline_name in evaluation.models and connectome_model_name != baseline_name:
         comparison_table = tables.person_comparison_table(
             evaluation, connectome_model_name
@@ -2053,6 +2058,17 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     )
 
 
+def _unshown_gain_label(
+    gain_answer: str, interval_low: float, partial_conclusions: Sequence[Conclusion]
+) -> str:
+    """Return the verdict on a gain that was not shown; "" for "NOT SHOWN"."""
+    if gain_answer == "unclear":
+        return UNCLEAR
+    if UNCLEAR in {conclusion.verdict for conclusion in partial_conclusions[1:]}:
+        return ""
+    return NO_GAIN if interval_low <= 0 else TOO_SMALL
+
+
 def _gain_verdict_text(
     gain_answer_text: str, partial_conclusions: Sequence[Conclusion]
 ) -> str:
@@ -2073,10 +2089,15 @@ def _gain_verdict_text(
             ("no connectome", *RANDOM_CONNECTOMES), partial_conclusions, strict=True
         )
     }
+    if UNCLEAR in verdict_by_reference.values():
+        return (
+            "The connectome was not shown to add more information than random "
+            "connectomes do."
+        )
     excluded_connectome_names = [
         connectome_name
         for connectome_name in RANDOM_CONNECTOMES
-        if verdict_by_reference[connectome_name] not in (YES, UNCLEAR)
+        if verdict_by_reference[connectome_name] != YES
     ]
     excluded_text = f"{join_with_and(excluded_connectome_names)} connectomes"
     reason_text = (

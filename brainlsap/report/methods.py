@@ -83,9 +83,8 @@ NETWORK_PHRASES = {
         "mean than random connectomes do"
     ),
     "no": (
-        "Over at least one kind of random connectomes, the connectome of the study has "
-        "no gain in information that would count, beyond the regions' own values and "
-        "their mean"
+        "A gain in information that would count, beyond the regions' own values and "
+        "their mean, is excluded over at least one kind of random connectomes"
     ),
     "unclear": (
         "It is unclear whether the connectome adds more information to the regions' "

@@ -17,12 +17,12 @@ from brainlsap.evaluation.models import (
 from brainlsap.findings import LEFT_OUT, NO_LABEL, Finding
 from brainlsap.report import conclusions, draw_conclusions, list_headline_lines, tables
 from brainlsap.report.conclusions import (
+    IN_PART,
     LOSS,
     NO,
     NO_GAIN,
     NO_WARNING,
     NONE_SHOWN,
-    NOT_ALONE,
     NOT_SHOWN,
     NOT_TESTED,
     NOT_USED,
@@ -259,7 +259,8 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
         # A random connectome is subtracted; its own gain is in the figure.
         assert answer.partial_conclusions[1].estimate == pytest.approx(lead)
         assert answer.partial_conclusions[1].sentence.startswith(f"{lead:+z.1f}")
-    # No gain over one kind of random connectomes is no gain, whatever the other kind.
+    # No gain over one kind of random connectomes, beside an unclear one, is the weaker
+    # verdict.
     mixed = draw_gain_table(0, 1)
     mixed.loc[mixed["connectome"] == "relabelled", "evidence_lead_high"] = 4.0
     answer = judge_connectome(replace(gained, connectome_gain=mixed))
@@ -267,9 +268,8 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
         UNCLEAR,
         NO_GAIN,
     ]
-    assert answer.verdict == NO_GAIN
-    assert "rewired" in answer.reason
-    assert "relabelled" not in answer.reason
+    assert answer.verdict == NOT_SHOWN
+    assert "rewired" not in answer.reason
     # A loss is as large as a gain that counts.
     lost = judge_connectome(replace(gained, connectome_gain=draw_gain_table(-5, 1)))
     assert [part.verdict for part in lost.partial_conclusions] == [YES, LOSS, LOSS]
@@ -501,7 +501,7 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
         severity="warning", covariate="SEX", balanced_accuracy=0.4, p_value=0.01
     )
     # Site is in the table but in no model, so the verdict does not speak of it.
-    not_explained = "AGE, SEX: NOT ALONE; SITE: NOT EXCLUDED"
+    not_explained = "AGE, SEX: AT MOST IN PART; SITE: NOT EXCLUDED"
     for covariate, verdict in (("SEX", not_explained), ("SITE", POSSIBLY)):
         warned = replace(beside, audit=audit.assign(covariate=covariate))
         expected = verdict if answer == YES else POSSIBLY
@@ -532,7 +532,7 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
     columns = ["AGE", "SEX", "SITE"]
     complete = replace(beside, settings=beside.settings | {"covariates": columns})
     covariates = judge_covariates(complete, chance, found.added_value)
-    assert covariates.verdict == (NOT_ALONE if answer == YES else POSSIBLY)
+    assert covariates.verdict == (IN_PART if answer == YES else POSSIBLY)
     # The sentence of the methods agrees with the answer.
     confounding = conclusions.confounding_text(beside, found)
     assert ("AGE and SEX do not fully explain" in confounding) == (answer == YES)
