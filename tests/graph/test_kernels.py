@@ -29,7 +29,7 @@ DEGREE = 11
 
 
 PUBLISHED = ("chebyshev", "hermite", "laguerre")
-"""Kernels whose formulas stand in the paper; other tests run over all registered."""
+"""Kernels of the paper or the docs; other tests run over all registered kernels."""
 
 
 def taylor_coefficients(scale, degree):
@@ -88,7 +88,7 @@ def _own_kernels(monkeypatch):
 
 
 def paper_coefficient(kernel: str, s: float, n: int) -> mpmath.mpf:
-    """Return the coefficient as the paper prints it."""
+    """Return the coefficient as the paper, or the docs of a later kernel, print it."""
     s = mpmath.mpf(s)
     if kernel == "chebyshev":
         return (1 if n == 0 else 2) * (-1) ** n * mpmath.exp(-s) * mpmath.besseli(n, s)
@@ -186,6 +186,26 @@ def test_models_may_use_every_scale_up_to_the_largest(kernel):
         c, _ = EXPANSIONS[kernel].coefficients(torch.tensor([s]), degree)
         values = (c @ polynomial_values(EXPANSIONS[kernel], POINTS, degree))[0]
         assert_allclose(values, torch.exp(-s * POINTS), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("kernel", REGISTERED)
+def test_the_largest_scale_is_below_the_default_only_if_terms_cancel(kernel):
+    max_scale = EXPANSIONS[kernel].max_scale
+    default = Expansion.max_scale
+    assert max_scale == default or (
+        find_largest_accurate_scale(kernel, torch.float32) < default
+    ), f"{kernel} is accurate at larger scales: remove max_scale={max_scale}"
+
+
+@pytest.mark.parametrize("kernel", REGISTERED)
+def test_the_chosen_degree_is_not_far_above_the_lowest_that_fits(kernel):
+    """A bound that is too large makes every model slower."""
+    max_scale = EXPANSIONS[kernel].max_scale
+    degree = int(choose_degree(kernel, max_scale, 1e-4) / 1.2) - 1
+    scale = torch.tensor([max_scale], dtype=torch.float64)
+    c, _ = EXPANSIONS[kernel].coefficients(scale, degree)
+    values = (c @ polynomial_values(EXPANSIONS[kernel], POINTS, degree))[0]
+    assert (values - torch.exp(-max_scale * POINTS)).abs().max() > 1e-4
 
 
 def test_a_kernel_whose_terms_cancel_is_refused_where_it_is_wrong():
