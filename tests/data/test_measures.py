@@ -65,6 +65,13 @@ def test_every_measure_of_tracers_has_one_title():
         _add_generic_tracers((*SPECIFIC, OWN, second))
 
 
+@pytest.mark.parametrize("tracer", TRACERS, ids=lambda tracer: tracer.name)
+def test_a_median_like_that_of_the_reference_is_usual(tracer):
+    """The unit of the ranges: the reference region has the ratio 1."""
+    lowest_median, highest_median = tracer.usual_median_range
+    assert lowest_median <= 1 <= highest_median
+
+
 def test_the_start_of_a_longer_word_is_no_tracer():
     meanings = {"ucbj": "sv2a", "fdg": "fdg", "tau": "tau"}
 

@@ -127,6 +127,11 @@ def test_every_reference_is_among_the_labels_of_freesurfer(brain, tiny, referenc
     assert extract(*brain, tiny, reference).reference_mean > 0
 
 
+def test_no_two_references_are_the_same_regions():
+    name_by_cores = {frozenset(cores): name for name, cores in REFERENCES.items()}
+    assert list(name_by_cores.values()) == list(REFERENCES)
+
+
 def test_references_that_are_none_are_refused(brain, tiny, tmp_path):
     def regions(values, affine):
         return np.where(np.isin(values, NUMBERS), values, 0).astype("i4"), affine
