@@ -397,6 +397,22 @@ def test_a_class_that_does_not_occur_does_not_count(name):
 
 
 @pytest.mark.parametrize("name", SCORES)
+def test_a_score_of_one_class_is_nan_or_depends_on_the_predictions(name):
+    actual = np.zeros(N_ROWS, dtype=int)
+    certain = np.eye(4)
+    right, wrong = (
+        score_once(
+            draw_predictions(actual=actual, probability=certain[actual + predicted])
+        )[name]
+        for predicted in (0, 3)
+    )
+    assert right != wrong, (  # NaN differs from NaN.
+        f"{name} is {right:g} of every prediction if all rows have one class: return "
+        "NaN, because a class cannot be compared with others"
+    )
+
+
+@pytest.mark.parametrize("name", SCORES)
 def test_every_score_is_explained_by_its_title(name):
     score = SCORES[name]
     for classes in (("CN", "AD"), ("CN", "MCI", "AD")):
