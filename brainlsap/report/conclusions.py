@@ -79,7 +79,14 @@ from brainlsap.report.tables import (
     is_simulated,
     make_number_table,
 )
-from brainlsap.text import count_text, join_with_and, p_phrase, p_text, verb_form
+from brainlsap.text import (
+    count_text,
+    join_with_and,
+    join_with_commas,
+    p_phrase,
+    p_text,
+    verb_form,
+)
 
 YES, NO, NOT_SHOWN = "YES", "NO", "NOT SHOWN"
 """Answers, in capitals as the page prints them."""
@@ -992,7 +999,7 @@ def left_out_text(evaluation: Evaluation) -> str:
                 f"{verb_form(n_incomplete_scans, 'lack')} single values"
             )
     if evaluation.cohort.truth is not None and not exclusion_phrases:
-        return f"nobody (simulated data){kept_text}."
+        return f"nobody{kept_text}."
     training_sentence = ""
     if is_external(evaluation) and _is_same_study(evaluation):
         n_people = evaluation.settings["external"]["n_excluded_training_people"]
@@ -1010,6 +1017,22 @@ def left_out_text(evaluation: Evaluation) -> str:
     return (
         f"{'; '.join(exclusion_phrases) or 'none of the scans that were read'}"
         f"{kept_text}.{training_sentence}"
+    )
+
+
+def kept_scans_sentence(evaluation: Evaluation) -> str:
+    """Return which scans unlike the others were kept, by code; "" for none."""
+    unlike_table = evaluation.cohort.table[_make_unlike_scan_mask(evaluation)]
+    n_unlike_scans = len(unlike_table)
+    if not n_unlike_scans:
+        return ""
+    codes_text = ""
+    if "code" in unlike_table:
+        codes_text = f": {join_with_commas(unlike_table['code'].sort_values(), 6)}"
+    return (
+        f"{count_text(n_unlike_scans, 'scan')} unlike the others "
+        f"{verb_form(n_unlike_scans, 'were')} kept{codes_text}. The closed section on "
+        "quality control gives the reasons."
     )
 
 

@@ -707,6 +707,12 @@ def test_unusual_scans_that_were_kept_are_counted_at_once(make_study):
     table.loc[table.index[:2], "quality"] = "very different"
     kept = replace(study, cohort=replace(study.cohort, table=table))
     assert "2 scans unlike the others were kept" in conclusions.left_out_text(kept)
+    # The open part of the page names them, by code only.
+    assert conclusions.kept_scans_sentence(replace(study, cohort=study.cohort)) == ""
+    coded = table.assign(code=[f"S{k}" for k in range(len(table))])
+    coded = replace(study, cohort=replace(study.cohort, table=coded))
+    assert "were kept: S0, S1. The" in conclusions.kept_scans_sentence(coded)
+    assert "were kept. The" in conclusions.kept_scans_sentence(kept)
 
 
 def test_a_scan_that_may_be_swapped_is_named_by_its_code_in_beware(make_study):
