@@ -11,10 +11,18 @@ import pandas as pd
 import pytest
 from jinja2 import nodes
 
-from brainlsap import LSAPClassifier, load_cohort, make_cohort, run_study, workflow
+from brainlsap import (
+    Cohort,
+    LSAPClassifier,
+    load_cohort,
+    make_cohort,
+    run_study,
+    workflow,
+)
 from brainlsap.data.flow import LeftOutScan, left_out_table
 from brainlsap.data.reading_options import ReadingOptions
-from brainlsap.evaluation import rank_regions, region_tests
+from brainlsap.evaluation import Deconfounder, rank_regions, region_tests
+from brainlsap.evaluation.confounds import STEP_OPTIONS
 from brainlsap.evaluation.models import (
     ADDED_VALUE_MODELS,
     MODELS,
@@ -186,8 +194,38 @@ def run_examples(cohort, folder, names):
     return run_study(cohort, folder, baselines=False, **options)
 
 
+def record_inputs_by_step(monkeypatch):
+    """Return a dict that gets the cohort and adjustment of every step of a study."""
+    inputs_by_step = {}
+
+    def record(step, values):
+        for value in values:
+            if isinstance(value, Cohort):
+                inputs_by_step[step, "cohort"] = id(value)
+            if isinstance(value, Deconfounder):
+                inputs_by_step[step, "adjustment"] = value.get_params()
+
+    def watch(name):
+        function = getattr(workflow, name)
+
+        def watched(*values, **settings):
+            record(name, [*values, *settings.values()])
+            if name == "cross_validate_with_calls":
+                record(name, [Deconfounder(*map(settings.get, STEP_OPTIONS))])
+                for step, (_, call_values, call_settings) in values[0].items():
+                    record(step, [*call_values, *call_settings.values()])
+            return function(*values, **settings)
+
+        monkeypatch.setattr(workflow, name, watched)
+
+    watch("cross_validate_with_calls")
+    watch("_make_evaluation_and_quality_table")
+    watch("_compute_learning_curve_table")
+    return inputs_by_step
+
+
 @pytest.mark.parametrize("names", [ALONE, STUDY_OPTIONS.keys() - ALONE], ids=len)
-def test_a_study_states_every_option_of_its_signature(tmp_path, monkeypatch, names):
+def test_a_study_states_and_uses_every_option(tmp_path, monkeypatch, names):
     options = [option for option in CONFIGURABLE if option.recipient == "study"]
     changing = {option.name for option in options if option.changes_results}
     missing = changing - {"models", "baselines", "splits"} - {*STUDY_OPTIONS}
@@ -195,6 +233,7 @@ def test_a_study_states_every_option_of_its_signature(tmp_path, monkeypatch, nam
     assert {*STUDY_OPTIONS} <= changing
     monkeypatch.setattr(workflow, "write_report", lambda *_, **__: None)
     cohort = make_cohort(60, atlas=make_small_atlas(), n_sites=2)
+    inputs_by_step = record_inputs_by_step(monkeypatch)
     try:
         evaluation = run_examples(cohort, tmp_path / "out", names)
     except Exception as error:
@@ -205,6 +244,11 @@ def test_a_study_states_every_option_of_its_signature(tmp_path, monkeypatch, nam
                 spoiling_names.append(name)
         advice = f"correct the example of {spoiling_names or names} in STUDY_OPTIONS"
         raise AssertionError(advice) from error
+    for (step, kind), value in inputs_by_step.items():
+        assert value == inputs_by_step["cross_validate_with_calls", kind], (
+            f"in run_study, {step} gets another {kind} than the cross-validation"
+        )
+    assert len(inputs_by_step) >= 9
     text = "\n".join(
         [*list_supplement_paragraphs(evaluation), *score_remarks(evaluation)]
     )
