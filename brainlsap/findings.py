@@ -235,9 +235,14 @@ def _similar_findings_text(
         first_finding.advice,
         verb="the first got",
     )
+    # A person may have a finding for each of several scans.
     finding_places = [
-        _short_place_text(finding, folder) for finding in similar_findings
+        *dict.fromkeys(
+            _short_place_text(finding, folder) for finding in similar_findings
+        )
     ]
+    if len(finding_places) == 1:
+        return f"{first_finding.place}: {group_text}"
     place_lines = textwrap.wrap(
         join_with_commas(finding_places, _MAX_PLACES),
         _LINE_WIDTH,
@@ -246,7 +251,7 @@ def _similar_findings_text(
     )
     return "\n    ".join(
         [
-            f"{len(similar_findings)} {_plural_subject_noun(similar_findings)}: "
+            f"{len(finding_places)} {_plural_subject_noun(similar_findings)}: "
             f"{group_text}",
             *place_lines,
         ]

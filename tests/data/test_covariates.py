@@ -176,7 +176,8 @@ def test_quantities_stay_numbers(head, values):
     assert not is_categorical_covariate(head, draw(list(values)))
 
 
-def test_ages_far_from_others_and_unknown_sexes_are_noted():
+@pytest.mark.parametrize("has_people", [False, True])
+def test_ages_far_from_others_and_unknown_sexes_are_noted(has_people):
     ages = [61.0, 64, 66, 70, 72, 75, 80, 84, 7.1, None]
     table = pd.DataFrame(
         {
@@ -185,6 +186,8 @@ def test_ages_far_from_others_and_unknown_sexes_are_noted():
             "sex": ["F", "M"] * 4 + ["X", None],
         }
     )
+    if has_people:
+        table["participant"] = [f"p{i}" for i in range(10)]
     age_note, sex_note = make_unusual_value_notes(table)
     assert (age_note.scan, age_note.got) == ("s8", "7.1")
     assert "61 to 84" in age_note.message
@@ -195,9 +198,9 @@ def test_ages_far_from_others_and_unknown_sexes_are_noted():
     assert [note.message for note in make_unusual_value_notes(impossible_ages)] == [
         sex_note.message
     ]
-    assert [
-        fault.scan for fault in find_wrong_number_faults(impossible_ages, ["age"])
-    ] == ["s8"]
+    (fault,) = find_wrong_number_faults(impossible_ages, ["age"])
+    assert fault.got == "710"
+    assert fault.place in ("s8", "p8")
 
 
 def draw_visits(column, values, visits=("bl", "M06", "M12")):

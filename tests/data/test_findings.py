@@ -120,6 +120,12 @@ def test_findings_of_one_place_and_of_none_are_not_counted():
     ]
     people = [Finding("twice", FAULT, participant=name) for name in "ab"]
     assert list_grouped_finding_texts(people) == ["2 people: twice\n    a, b"]
+    # A person with two findings is one person.
+    assert list_grouped_finding_texts([people[0], *people]) == [
+        "2 people: twice\n    a, b"
+    ]
+    ages = [Finding("old", participant="a", got=age) for age in ("131", "132")]
+    assert list_grouped_finding_texts(ages) == ["a: old; the first got 131"]
 
 
 def test_advice_is_a_field_that_every_text_ends_with():
