@@ -1739,6 +1739,8 @@ def make_changed_person_notes(scan_table: pd.DataFrame) -> list[Finding]:
 
     Ages are compared only if the names of a person's visits tell their order.
     """
+    if scan_table["participant"].is_unique:
+        return []
     return [
         finding
         for column_label in scan_table.columns
@@ -1807,6 +1809,8 @@ def make_first_visit_value_notes(
     All visits of a person have this value, although the diagnosis of the visits
     changes, or although the visits are years apart.
     """
+    if scan_table["participant"].is_unique:
+        return []
     return [
         *_make_first_visit_label_notes(scan_table, label_name or ""),
         *_make_first_visit_age_notes(scan_table),
