@@ -161,7 +161,7 @@ def test_no_option_of_a_signature_is_forgotten(evaluation, change, function):
 
 # Options of run_study that change numbers: another value, and a phrase of the text.
 STUDY_OPTIONS = {
-    "cv": (3, "3-fold cross-validation"),
+    "cv": (2, "2-fold cross-validation"),
     "n_repeats": (2, "repeated 2 times"),
     "leave_out": ("site", "one fold for each value of site"),
     "random_state": (7, "seed 7"),
@@ -232,7 +232,7 @@ def test_a_study_states_and_uses_every_option(tmp_path, monkeypatch, names):
     assert not missing, f"add examples of {missing} to STUDY_OPTIONS"
     assert {*STUDY_OPTIONS} <= changing
     monkeypatch.setattr(workflow, "write_report", lambda *_, **__: None)
-    cohort = make_cohort(60, atlas=make_small_atlas(), n_sites=2)
+    cohort = make_cohort(72, atlas=make_small_atlas(), n_sites=2)
     inputs_by_step = record_inputs_by_step(monkeypatch)
     try:
         evaluation = run_examples(cohort, tmp_path / "out", names)
