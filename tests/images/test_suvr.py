@@ -218,8 +218,8 @@ def simulated_head(labels, affine):
 
 def test_a_shift_of_the_whole_head_is_noticed(shared, tmp_path):
     image = nibabel.load(shared / "fs_ds004230_PS11/aparc.a2009s+aseg.mgz")
-    labels = np.asarray(image.dataobj)[::3, ::3, ::3]
-    coarse = image.affine @ np.diag([3.0, 3.0, 3.0, 1.0])
+    labels = np.asarray(image.dataobj)[::4, ::4, ::4]
+    coarse = image.affine @ np.diag([4.0, 4.0, 4.0, 1.0])
     path = save_image(tmp_path / "labels.nii", labels, coarse)
     uptake, affine = simulated_head(labels, coarse)
     pet = save_image(tmp_path / "pet.nii", uptake, affine)
