@@ -61,7 +61,7 @@ def pytest_collection():
     gc.disable()
     result = yield
     gc.freeze()
-    gc.set_threshold(50_000, 5, 10)
+    gc.set_threshold(200_000, 10, 10)
     gc.enable()
     return result
 

@@ -99,6 +99,8 @@ def test_tutorial_runs_and_says_what_it_does_not_show(
 
 # Few penalties and draws, as `brief_studies` has them, for the process of a notebook.
 BRIEF_KERNEL = f"""
+import gc
+gc.disable()  # Its rounds slow imports.
 from brainlsap.evaluation import models
 from brainlsap.model import ridge
 from brainlsap.model.scale_sampler import sample_scales

@@ -13,7 +13,8 @@ from brainlsap.evaluation import cross_validate, make_models
 from brainlsap.simulation import make_cohort
 
 PROGRAM = """
-import hashlib, json, locale, sys, tempfile
+import gc, hashlib, json, locale, sys, tempfile
+gc.disable()  # Its rounds slow imports.
 from dataclasses import replace
 from pathlib import Path
 from brainlsap.evaluation import (
