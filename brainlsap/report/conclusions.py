@@ -956,7 +956,8 @@ def list_headline_lines(evaluation: Evaluation) -> list[str]:
 
 def sample_text(evaluation: Evaluation) -> str:
     """Return the numbers of participants and scans, by class, and who was left out."""
-    return f"{class_text(evaluation)} Left out: {left_out_text(evaluation)}"
+    data_text = "Simulated data: " if is_simulated(evaluation) else ""
+    return f"{data_text}{class_text(evaluation)} Left out: {left_out_text(evaluation)}"
 
 
 def class_text(evaluation: Evaluation) -> str:
