@@ -50,6 +50,8 @@ class ConnectomeStack(NamedTuple):
     """Matrices of many scans by participant and visit, and the names of their rows."""
 
     path: Path
+    scan_ids: tuple[str, ...]
+    """IDs of the matrices, as they are written in the list."""
     matrices_by_person_and_visit: MatricesByPersonAndVisit
     row_names: tuple[str, ...]
     notes: tuple[str, ...]
@@ -157,7 +159,11 @@ def read_connectome_stack(
         *order_check.count_matrices_by_note(),
     )
     return ConnectomeStack(
-        stack_path, matrices_by_person_and_visit, row_names_record.names, stack_notes
+        stack_path,
+        scan_ids,
+        matrices_by_person_and_visit,
+        row_names_record.names,
+        stack_notes,
     )
 
 

@@ -952,10 +952,13 @@ def _read_weight_array(
         f"connectomes were read for {n_scans_read} of {len(scans)} scans"
     )
     if scans and n_missing_connectomes == len(scans):
-        scan_list.fault_findings[n_earlier_findings:] = [
-            _find_lost_zeros_fault(study_files, scan_list)
-            or _make_no_connectome_fault(study_files, scans, expected_text)
-        ]
+        if connectome_stack is not None:
+            no_connectome_fault = _make_foreign_stack_fault(connectome_stack, scans)
+        else:
+            no_connectome_fault = _find_lost_zeros_fault(
+                study_files, scan_list
+            ) or _make_no_connectome_fault(study_files, scans, expected_text)
+        scan_list.fault_findings[n_earlier_findings:] = [no_connectome_fault]
     return W
 
 
@@ -993,6 +996,59 @@ def _add_size_faults(
             order_check.remove_unnamed_matrices(n_matrix_rows)
         elif not (isinstance(error, UnknownOrderError) and are_refused_together):
             scan_list.add_fault(error, scan)
+
+
+def _make_foreign_stack_fault(
+    connectome_stack: ConnectomeStack, scans: Sequence[Scan]
+) -> Finding:
+    """Return the fault that a file of many connectomes has none of these scans.
+
+    The text says so if the IDs differ only in leading zeros.
+    """
+    id_by_bare_words = {
+        _list_bare_words(scan_id): scan_id for scan_id in connectome_stack.scan_ids
+    }
+    similar_ids = [
+        id_by_bare_words[bare_words]
+        for bare_words in (_list_bare_words(scan.name) for scan in scans)
+        if bare_words in id_by_bare_words
+    ]
+    # Small numbers may be the IDs of other people.
+    only_zeros_differ = 2 * len(similar_ids) > len(scans)
+    stack_name = connectome_stack.path.name
+    stack_ids_text = join_with_commas(
+        similar_ids if only_zeros_differ else connectome_stack.scan_ids, 3
+    )
+    scan_names_text = join_with_commas((scan.name for scan in scans), 3)
+    message = (
+        f"no connectome: none of {count_text(len(scans), 'scan')} has its ID in this "
+        f"file. The file has the IDs {stack_ids_text}; the scans are named "
+        f"{scan_names_text}"
+    )
+    if only_zeros_differ:
+        return Finding(
+            f"{message}. Only leading zeros differ",
+            FAULT,
+            kind=FOREIGN_IDS,
+            path=connectome_stack.path,
+            advice="Write the IDs in the tables of the study exactly as in "
+            f"{stack_name} (Excel drops the zeros of 001 unless the column is text)",
+        )
+    advice = (
+        f"Write the IDs in the tables of the study and in {stack_name} in the same way "
+        "(with the visit if a participant has several scans). If the tables have other "
+        f"columns of IDs or visits, name them with {option_text('id_column')} and "
+        f"{option_text('session_column')}"
+    )
+    return Finding(
+        message, FAULT, kind=NO_IMAGE, path=connectome_stack.path, advice=advice
+    )
+
+
+def _list_bare_words(scan_name: str) -> tuple[str, ...]:
+    """Return the parts of the name of a scan without leading zeros, sub- and ses-."""
+    name_words = re.split(r"[\W_]+", to_bare_id(scan_name))
+    return tuple(word for word in name_words if word not in ("", "sub", "ses"))
 
 
 def _make_no_connectome_fault(

@@ -9,9 +9,12 @@ import pytest
 from scipy.io import savemat
 
 from brainlsap.atlas import load_atlas
-from brainlsap.data import load_cohort
+from brainlsap.data import check_cohort, load_cohort, suggest_options
 from brainlsap.data.connectomes import FORMATS
+from brainlsap.data.flow import NO_IMAGE
 from brainlsap.exceptions import CohortError
+from brainlsap.findings import FAULT, FOREIGN_IDS
+from brainlsap.text import option_text
 
 ATLAS = load_atlas("desikan82")
 IDS = ["sub-01_ses-M00", "sub-01_ses-M12", "sub-02_ses-M00"]
@@ -135,6 +138,25 @@ def test_ids_may_join_participant_and_visit_in_any_usual_form(
     np.savez(study / "W.npz", W=W[::-1], ids=[form.format(*key) for key in keys[::-1]])
     cohort = load(study, "W.npz", row_order="atlas")
     np.testing.assert_array_equal(cohort.connectomes, W)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "kind"), [((2, 12, 103), FOREIGN_IDS), ((501, 502, 503), NO_IMAGE)]
+)
+def test_ids_that_lost_their_zeros_are_told_from_those_of_others(study, numbers, kind):
+    people = pd.DataFrame({"participant_id": numbers, "session_id": "V1"})
+    people.assign(diagnosis=list("aab")).to_csv(study / "participants.csv", index=False)
+    stack_ids = ["0103_V1", "0012_V1", "0002_V1"]
+    np.savez(study / "W.npz", W=np.load(study / "W.npy")[:3], ids=stack_ids)
+    options = {"connectome": "W.npz", "feature": "strength", "row_order": "atlas"}
+    checked = check_cohort(study, ATLAS, **options)
+    (fault,) = (x for x in checked.findings if x.severity == FAULT)
+    assert (fault.kind, Path(fault.path).name) == (kind, "W.npz")
+    # a pattern of files is no way to name the entries of one file
+    assert option_text("pattern") not in str(fault)
+    assert all(text in str(fault) for text in [*stack_ids, *map(str, numbers)])
+    assert ("zeros" in fault.message) == (kind == FOREIGN_IDS)
+    assert not suggest_options(checked, {"atlas": ATLAS, **options})
 
 
 @pytest.mark.parametrize("visit", ["V1", "U7", "bl"])
