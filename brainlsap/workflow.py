@@ -27,6 +27,7 @@ from brainlsap.data.quality import (
     list_swapped_scan_sentences,
     list_swapped_scans_by_value,
 )
+from brainlsap.data.stored_cohort import renew_order_findings
 from brainlsap.evaluation import (
     Deconfounder,
     Evaluation,
@@ -632,7 +633,7 @@ def merge_classes(
         ),
         classes=tuple(originals_by_class),
         classes_ordered=True,  # They are in the order of `merged`.
-        findings=(*cohort.findings, *findings),
+        findings=(*renew_order_findings(cohort, unordered_classes=()), *findings),
         provenance=cohort.provenance | {"merged_classes": originals_by_class},
     )
 

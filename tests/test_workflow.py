@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from brainlsap import Cohort, make_cohort, run_study
+from brainlsap.data.participants import make_unordered_class_notes
 from brainlsap.evaluation import (
     Deconfounder,
     Evaluation,
@@ -187,6 +188,26 @@ def test_classes_are_merged_and_others_left_out(cohort):
         merge_classes(cohort, {"a": ["CN"], "b": ["CN", "AD"]})
     with pytest.raises(CohortError, match=r"'Ad'; the scans .*mean 'AD'?"):
         merge_classes(cohort, {"a": ["CN"], "b": ["Ad"]})
+
+
+@pytest.mark.parametrize("merged", ["a=Kontrolle,b=frueh+Demenz", "a=frueh,b=Demenz"])
+def test_merged_classes_have_an_order_so_no_note_denies_it(cohort, merged):
+    labels = cohort.table["label"].map(
+        {"CN": "Kontrolle", "SMC": "Kontrolle", "EMCI": "frueh", "LMCI": "frueh"}
+    )
+    unordered = Cohort.from_arrays(
+        cohort.connectomes,
+        cohort.features,
+        labels.fillna("Demenz").tolist(),
+        groups=cohort.groups,
+        atlas=cohort.atlas,
+    )
+    (order_note,) = make_unordered_class_notes(unordered.classes)
+    assert order_note in unordered.findings
+    two = merge_classes(unordered, merged)
+    assert order_note not in two.findings
+    # The other notes remain.
+    assert {*two.notes} >= {*unordered.notes} - {str(order_note)}
 
 
 @pytest.mark.parametrize("number_format", ["{:d}", "{:.1f}"])

@@ -662,7 +662,7 @@ def _make_cohort_of_labels(
             list_grouped_finding_texts(fault_findings),
             path=cohort_path,
         )
-    findings = _renew_order_findings(
+    findings = renew_order_findings(
         cohort, ordered_class_names if classes is None else ()
     )
     if class_note:
@@ -699,19 +699,25 @@ def _renew_first_visit_notes(cohort: Cohort) -> Cohort:
     return replace(cohort, findings=(*other_findings, *visit_notes))
 
 
-def _renew_order_findings(
+def renew_order_findings(
     cohort: Cohort, unordered_classes: Sequence[str]
 ) -> tuple[Finding, ...]:
-    """Return the findings, with the note on these instead of the saved classes."""
-    saved_messages = [
+    """Return the findings, with the note on these instead of the earlier classes."""
+    earlier_messages = [
         finding.message for finding in make_unordered_class_notes(cohort.classes)
     ]
     other_findings = [
         finding
         for finding in make_findings(cohort.findings)
-        if finding.message not in saved_messages
+        if finding.message not in earlier_messages
     ]
     return (*other_findings, *make_unordered_class_notes(unordered_classes))
 
 
-__all__ = ["get_label_series", "is_cohort_file", "read_cohort_file", "read_study"]
+__all__ = [
+    "get_label_series",
+    "is_cohort_file",
+    "read_cohort_file",
+    "read_study",
+    "renew_order_findings",
+]
