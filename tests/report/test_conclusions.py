@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -54,8 +55,12 @@ SIMPLE = {"majority": "majority class", "linear SVM": "logistic regression"}
 
 @pytest.fixture(scope="module")
 def make_study(make_evaluation):
-    """Make an evaluation without leaks, with registered baselines and region tests."""
+    """Make an evaluation without leaks, with registered baselines and region tests.
 
+    Those of the same options are one object, whose tables are only to be read.
+    """
+
+    @cache
     def make(*, skill, p_effect, **options):
         evaluation = make_evaluation(skill=skill, **options)
         ranking = rank_regions(evaluation)
