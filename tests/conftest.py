@@ -16,16 +16,19 @@ SHARED = Path(__file__).parents[2] / "shared" / "data"
 FEW_POWERS = {"logistic": (-2, 0), "svm": (-3, -1)}
 # The files that take longest, apart from tutorials.
 LONG_FILES = (
+    "test_adni.py",
     "test_brain.py",
+    "test_check.py",
     "test_classifier.py",
     "test_cli.py",
+    "test_conclusions.py",
     "test_cross_validation.py",
     "test_determinism.py",
     "test_external.py",
     "test_methods.py",
+    "test_models.py",
     "test_own_data.py",
     "test_plots.py",
-    "test_ranking.py",
     "test_report.py",
     "test_workflow.py",
 )
