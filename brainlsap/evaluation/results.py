@@ -61,6 +61,7 @@ REQUIRED_KEYS_BY_RECORD: dict[str, tuple[str, ...]] = {
         *("card", "people", "case_mix", "calibration", "coverage", "no_sets"),
         *("n_unlike", "n_unharmonized", "learned_sites", "side_notes"),
         *("swapped_values", "ids_are_new", "n_excluded_training_people"),
+        "is_same_study",
     ),
     "settings.external.people": _CASE_MIX_KEYS,
     "settings.external.case_mix": (
@@ -123,7 +124,9 @@ REQUIRED_COLUMNS_BY_TABLE: dict[str, tuple[str, ...]] = {
         *("slope", "slope_low", "slope_high", "answer"),
     ),
     "truth": ("region", "seed", "effect"),
-    "class_features": ("class", "feature", "region", "people", "mean", "sd"),
+    "class_features": (
+        *("class", "feature", "region", "people", "missing_scans", "mean", "sd"),
+    ),
     "regions": ("name", "hemisphere", "structure", "lobe", "x", "y", "z"),
     "left_out": ("scan", "participant", "session", "fate", "reason"),
 }
@@ -179,7 +182,8 @@ class CohortSummary:
         SHA-256 of arrays and labels.
     class_features : DataFrame or None
         Every feature of every region by class: feature, region, class, people, mean
-        and sd over people (the mean of a person's scans of that class counts). Of
+        and sd over people (the mean of a person's scans of that class counts), and
+        missing_scans, the number of scans without the value. Of
         adjusted features also mean_factor and difference_factor: how much the
         adjustment raises the variance of the mean, and of its difference from the
         first class.
@@ -320,7 +324,7 @@ def make_class_mean_sd_table(
     features: np.ndarray,
     variance_factor_table: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """Return people, mean and s.d. of every feature by region and class.
+    """Return people, missing scans, mean and s.d. of features by region and class.
 
     `features` and `variance_factor_table` are those of
     :func:`.adjust_features_with_factor_table`.
@@ -337,6 +341,8 @@ def make_class_mean_sd_table(
     )
     summary_table = row_multiindex.to_frame(index=False)
     summary_table["people"] = class_count_table.to_numpy().ravel()
+    missing_count_table = value_table.isna().groupby(cohort.y).sum()
+    summary_table["missing_scans"] = missing_count_table.to_numpy().ravel()
     summary_table["mean"] = class_groups.mean().to_numpy().ravel()
     summary_table["sd"] = class_groups.std().to_numpy().ravel()
     if variance_factor_table is None:

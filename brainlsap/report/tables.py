@@ -148,13 +148,14 @@ def measured_regions_text(cohort: CohortSummary) -> str:
             f"{all_regions_text}"
         )
         if missing_share > 0:
-            feature_sentence += f" ({max(missing_share, 0.001):.1%} of values missing)"
+            share_text = f"{missing_share:.1%}" if missing_share >= 0.001 else "<0.1%"
+            feature_sentence += f" ({share_text} of values missing)"
         feature_texts.append(feature_sentence)
     return join_with_and(feature_texts)
 
 
 def has_missing_values(cohort: CohortSummary) -> bool:
-    """Return whether a feature is missing in some people of the regions measured."""
+    """Return whether a feature is missing in some scans of the regions measured."""
     return any(
         _count_measured_regions_and_missing_share(cohort, feature_name)[1] > 0
         for feature_name in cohort.feature_names
@@ -166,13 +167,12 @@ def _count_measured_regions_and_missing_share(
 ) -> tuple[int, float]:
     """Return the number of regions with a feature, and the share missing there."""
     class_mean_sd_table = cohort.class_features
-    measured_row_mask = class_mean_sd_table["mean"].notna()
-    feature_table = class_mean_sd_table[
-        measured_row_mask & (class_mean_sd_table["feature"] == feature_name)
-    ]
-    n_regions = feature_table["region"].nunique()
-    n_people = cohort.class_counts()["participants"].sum()
-    return n_regions, 1 - feature_table["people"].sum() / (n_regions * n_people)
+    feature_row_mask = class_mean_sd_table["feature"] == feature_name
+    region_groups = class_mean_sd_table[feature_row_mask].groupby("region")
+    measured_region_mask = region_groups["people"].sum() > 0
+    n_regions = int(measured_region_mask.sum())
+    n_missing = region_groups["missing_scans"].sum()[measured_region_mask].sum()
+    return n_regions, float(n_missing) / max(1, n_regions * cohort.n_scans)
 
 
 def spread_text(mean: float, sd: float = np.nan, n_digits: int = 3) -> str:

@@ -78,8 +78,9 @@ def draw_features(classes, regions, rng):
     keys = pd.MultiIndex.from_product([classes, ["thickness"], regions])
     table = keys.to_frame(index=False, name=["class", "feature", "region"])
     code = table["class"].map(classes.index)
-    table = table.assign(people=12, mean=rng.normal(3 - code, 0.1), sd=0.5)
-    table.loc[len(regions) + 1, "people"] = 2
+    table = table.assign(people=12, missing_scans=0)
+    table = table.assign(mean=rng.normal(3 - code, 0.1), sd=0.5)
+    table.loc[len(regions) + 1, ["people", "missing_scans"]] = 2, 15
     return table
 
 

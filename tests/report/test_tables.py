@@ -9,12 +9,15 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
 
 from brainlsap import report
 from brainlsap.atlas import load_atlas
+from brainlsap.data import Cohort
 from brainlsap.evaluation import common_regions, fold_scores, rank_regions
 from brainlsap.evaluation.comparison import compare_by_person
 from brainlsap.evaluation.models import NESTED_RIDGES
+from brainlsap.evaluation.results import CohortSummary
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import tables
 from brainlsap.report.tables import (
+    has_missing_values,
     interval_text,
     measured_regions_text,
     region_labels,
@@ -284,6 +287,27 @@ def test_what_stands_below_the_cortex_is_named(evaluation):
     assert set(feature_titles.drop(names[6])) == {"cortical thickness"}
     text = measured_regions_text(cohort)
     assert text.startswith("cortical thickness (subcortex: volume) in 7 of 7")
+
+
+def test_a_value_that_one_scan_of_a_person_lacks_is_missing(evaluation):
+    names = evaluation.cohort.region_names
+    rng = np.random.default_rng(0)
+    cohort = Cohort.from_arrays(
+        np.ones((len(names), len(names))),
+        rng.normal(size=(160, len(names))),
+        np.repeat(["CN", "AD"], 80),
+        groups=np.repeat(np.arange(80), 2),
+        atlas=names,
+        classes=("CN", "AD"),
+    )
+    X = cohort.features.copy()
+    X[0, 3] = np.nan
+    summary = CohortSummary.from_cohort(cohort, X, None)
+    assert has_missing_values(summary)
+    assert "(<0.1% of values missing)" in measured_regions_text(summary)
+    complete = CohortSummary.from_cohort(cohort, cohort.features, None)
+    assert not has_missing_values(complete)
+    assert "missing" not in measured_regions_text(complete)
 
 
 def test_labels_tell_regions_apart():
