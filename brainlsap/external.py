@@ -77,6 +77,11 @@ ALL_CLASSES = "all classes"
 """Last row of a table of coverage."""
 UNKNOWN_CLASS = "???"
 """Placeholder for a class of the model that a user must name."""
+MAX_SHARED_SHARE = 0.1
+"""Share of the training people from which a folder with them is of the same study.
+
+Two hospitals may share a few people.
+"""
 MAX_LISTED_LABELS = 8
 """Largest number of values of a column that are listed."""
 
@@ -485,7 +490,9 @@ def evaluate_model(
         left_out_scan_table = cohort.left_out.query("fate == @USED_FOR_TRAINING")
         n_excluded_people = left_out_scan_table["participant"].nunique()
     title = f"External evaluation of {model_card['model']}: {cohort.label_name}"
-    if n_excluded_people:
+    n_training_people = sum(model_card["training"]["classes"].values())
+    is_same_study = n_excluded_people > MAX_SHARED_SHARE * n_training_people
+    if is_same_study:
         title = (
             f"Test of {model_card['model']} in other participants of the training "
             f"study: {cohort.label_name}"
@@ -568,6 +575,7 @@ def evaluate_model(
         "swapped_values": prediction_table.attrs["swapped_values"],
         "ids_are_new": ids_are_new,
         "n_excluded_training_people": n_excluded_people,
+        "is_same_study": is_same_study,
     }
     return replace(
         evaluation, settings=evaluation.settings | {"external": external_facts}

@@ -71,7 +71,11 @@ from brainlsap.report import (
     read_results,
 )
 from brainlsap.report.checklist import checklist_table
-from brainlsap.report.conclusions import draw_external_conclusions, left_out_text
+from brainlsap.report.conclusions import (
+    draw_external_conclusions,
+    judge_calibration,
+    left_out_text,
+)
 from brainlsap.report.figures import prepare_axes_array
 from brainlsap.report.page import FIGURES
 from brainlsap.report.tables import (
@@ -905,6 +909,40 @@ def test_a_decline_needs_an_interval_of_the_difference_below_zero(evaluation):
     assert answer_of(*overlapping) == ("NO", True)
     assert answer_of(score, lower_bound, upper_bound) == ("NOT SHOWN", True)
     assert answer_of(-0.2, -0.3, lower_bound - 0.1) == ("YES", False)
+
+
+def test_few_shared_people_do_not_make_the_study_the_same(
+    model, cohort, sites, monkeypatch
+):
+    is_training = np.isin(cohort.groups, sites[1].groups)
+    monkeypatch.setattr("brainlsap.external.MAX_SHARED_SHARE", 1.0)
+    evaluation = evaluate_model(model, cohort.select(~is_training, fate="excluded"))
+    assert evaluation.settings["external"]["n_excluded_training_people"] > 0
+    assert evaluation.settings["title"].startswith("External evaluation")
+    conclusions = draw_external_conclusions(evaluation)
+    assert "external validation" not in conclusions.may_not_write
+    assert "same study" not in " ".join(list_methods_paragraphs(evaluation))
+
+
+def test_calibration_is_judged_by_intercepts_where_no_slope_is_finite(evaluation):
+    facts = evaluation.settings["external"]
+    records = [
+        record | {"slope": np.nan, "slope_low": np.nan, "slope_high": np.nan}
+        for record in facts["calibration"]
+    ]
+
+    def judge(p_intercept):
+        calibration = [
+            record | {"p_slope": np.nan, "p_intercept": p_intercept}
+            for record in records
+        ]
+        external = facts | {"calibration": calibration}
+        settings = evaluation.settings | {"external": external}
+        return judge_calibration(replace(evaluation, settings=settings))
+
+    assert judge(0.001).answer == "NO"
+    assert "slope differs" not in judge(0.9).sentence
+    assert "NOT TESTED" not in {judge(p).verdict for p in (0.001, 0.9)}
 
 
 def test_people_of_the_training_who_were_left_out_are_told(model, cohort, sites):

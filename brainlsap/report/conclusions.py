@@ -386,8 +386,8 @@ def draw_external_conclusions(evaluation: Evaluation) -> ExternalConclusions:
 
 
 def _is_same_study(evaluation: Evaluation) -> bool:
-    """Return whether the tested study also lists people of the training."""
-    return evaluation.settings["external"]["n_excluded_training_people"] > 0
+    """Return whether the tested people are of the study of the training."""
+    return evaluation.settings["external"]["is_same_study"]
 
 
 def _features_and_connectome_text(evaluation: Evaluation) -> str:
@@ -479,7 +479,7 @@ def judge_calibration(evaluation: Evaluation) -> Conclusion:
     """Answer whether the probabilities of a stored model are right for new people."""
     question_text = "Probabilities right?"
     number_table = make_number_table(evaluation.settings["external"]["calibration"])
-    if number_table.empty or number_table["slope"].isna().all():
+    if number_table.empty or number_table["intercept"].isna().all():
         return Conclusion(
             question_text,
             NOT_SHOWN,
@@ -514,16 +514,21 @@ def judge_calibration(evaluation: Evaluation) -> Conclusion:
             f"such error is significant. {smallest_p_sentence}",
             label=UNCLEAR,
         )
+    # A class that the probabilities separate from the others has no finite slope.
     untested_names = number_table.loc[number_table["slope"].isna(), "class"]
+    slopes_text = "No calibration slope differs clearly from 1, and no"
     untested_text = ""
-    if len(untested_names):
-        untested_text = f" (not tested: {join_with_and(untested_names)})"
+    if len(untested_names) == len(number_table):
+        slopes_text = "No"
+        untested_text = " (no slope can be computed)"
+    elif len(untested_names):
+        untested_text = f" (slope not tested: {join_with_and(untested_names)})"
     few_people_sentence = _write_few_people_sentence(number_table.to_dict("records"))
     return Conclusion(
         question_text,
         NOT_SHOWN,
-        "No calibration slope differs clearly from 1, and no calibration intercept "
-        f"differs clearly from 0{untested_text}. {smallest_p_sentence} "
+        f"{slopes_text} calibration intercept differs clearly from 0{untested_text}. "
+        f"{smallest_p_sentence} "
         f"{few_people_sentence or 'The probabilities may still be wrong.'}",
         label=TOO_FEW_TO_TELL if few_people_sentence else NO_WARNING,
     )
