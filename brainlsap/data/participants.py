@@ -1823,14 +1823,18 @@ def _make_first_visit_label_notes(
     """Return a note if a label never changes within people, but a diagnosis does."""
     if _count_people_with_changes(scan_table, "label"):
         return []
+    changed_people_by_column = {
+        column_name: _count_people_with_changes(scan_table, column_name)
+        for column_name in map(str, scan_table.columns)
+        if column_name not in KEY_COLUMNS
+    }
+    if not any(changed_people_by_column.values()):
+        return []
     text_table = scan_table.drop(columns=[*KEY_COLUMNS[:3]])
     stage_column_names = find_stage_column_names(text_table)
     label_words = _list_lower_words(scan_table["label"])
     n_people_by_column: dict[str, int] = {}
-    for column_label in scan_table.columns:
-        column_name = str(column_label)
-        if column_name in KEY_COLUMNS:
-            continue
+    for column_name, n_changed_people in changed_people_by_column.items():
         column_words = _list_lower_words(scan_table[column_name])
         are_both_stages = {"label", column_name} <= {*stage_column_names}
         are_both_diagnoses = all(map(is_diagnosis_column, (label_name, column_name)))
@@ -1841,9 +1845,7 @@ def _make_first_visit_label_notes(
             )
             or (are_both_diagnoses and len(column_words) <= _MOST_NUMBERS)
         ):
-            n_people_by_column[column_name] = _count_people_with_changes(
-                scan_table, column_name
-            )
+            n_people_by_column[column_name] = n_changed_people
     if not any(n_people_by_column.values()):
         return []
     changing_name = max(n_people_by_column, key=lambda name: n_people_by_column[name])
