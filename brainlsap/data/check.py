@@ -217,7 +217,8 @@ def suggest_options(
         at baseline where most others lack something; none where people or labels are
         at fault, which comes first. If only one column has names of stages, it is the
         label of the changes. If the files have the ids of another column, it is the
-        column of ids.
+        column of ids. If one column numbers the rows of people, it is the column of
+        visits.
     """
     # People and labels come first, and ids that are those of files.
     has_foreign_ids = any(
@@ -227,8 +228,12 @@ def suggest_options(
         id_options = _suggest_id_options(cohort_check, options)
         if id_options or has_foreign_ids:
             return id_options
+    if not options.get("session_column"):
+        visit_options = _suggest_column_options(cohort_check, options, "session_column")
+        if visit_options:
+            return visit_options
     if not cohort_check.count_texts:
-        return _suggest_label_options(cohort_check, options)
+        return _suggest_column_options(cohort_check, options, "label")
     option_search = _OptionSearch(cohort_check.folder, dict(options), cohort_check)
     with suppress(BrainlsapError):
         if not option_search.open_scan_list().scans:  # nobody has these classes
@@ -279,19 +284,19 @@ def _suggest_id_options(
     return []
 
 
-def _suggest_label_options(
-    cohort_check: CohortCheck, value_by_option: Mapping[str, Any]
+def _suggest_column_options(
+    cohort_check: CohortCheck, value_by_option: Mapping[str, Any], option_name: str
 ) -> list[Options]:
-    """Return changes of options with the column of stages that a fault names."""
+    """Return changes of options with the column of stages or visits of a fault."""
     for finding in cohort_check.findings:
-        if "label" not in finding.values:
+        if option_name not in finding.values:
             continue
-        label_options: Options = {"label": finding.values["label"]}
-        changed_options = {**value_by_option, **label_options}
+        column_options: Options = {option_name: finding.values[option_name]}
+        changed_options = {**value_by_option, **column_options}
         changed_check = check_cohort(cohort_check.folder, **changed_options)
         suggested_option_dicts = suggest_options(changed_check, changed_options)
         return [
-            label_options | option_dict
+            column_options | option_dict
             for option_dict in suggested_option_dicts or [{}]
         ]
     return []

@@ -35,6 +35,7 @@ from brainlsap.data.find_files import (
     Scan,
     ScanIdentity,
     StudyFiles,
+    find_unnamed_visit_column,
     make_ambiguity_error,
 )
 from brainlsap.data.flow import NO_IMAGE
@@ -42,6 +43,7 @@ from brainlsap.data.id_columns import (
     NO_CHOICE,
     UserColumns,
     exchanged_ids_text,
+    make_visit_column_advice,
 )
 from brainlsap.data.measures import (
     KNOWN_MEASURE_NAMES,
@@ -1373,6 +1375,16 @@ class FeatureSources:
                 session_id, []
             ).append(row_index)
         row_index_lists = [scan.find_entries(row_indices_by_person) for scan in scans]
+        repeat_advice = (
+            "Delete the rows that are wrong, write the visits in a column session_id"
+        )
+        repeat_values: dict[str, str] = {}
+        visit_column_name = find_unnamed_visit_column(
+            table_contents.scan_identities, table_contents.text_table.to_dict("list")
+        )
+        if visit_column_name is not None:
+            repeat_advice = make_visit_column_advice(visit_column_name)
+            repeat_values["session_column"] = visit_column_name
         absent_person_hint = ""
         if not all(row_index_lists):
             absent_person_hint = self._absent_person_text(table_contents)
@@ -1387,8 +1399,8 @@ class FeatureSources:
                     FAULT,
                     scan=scan.name,
                     got=count_text(len(row_indices), "row"),
-                    advice="Delete the rows that are wrong, write the visits in a "
-                    f"column session_id, or {format_leave_out_advice()}",
+                    advice=f"{repeat_advice}, or {format_leave_out_advice()}",
+                    values=repeat_values,
                 )
             elif row_indices and row_indices[0] in table_contents.fault_by_row_index:
                 row_finding = table_contents.fault_by_row_index[row_indices[0]]

@@ -27,6 +27,7 @@ from brainlsap.data.id_columns import (
     NO_CHOICE,
     UserColumns,
     choose_id_column,
+    find_likely_visit_column_name,
     find_saved_index_names,
     find_session_column_name,
     find_user_column_name,
@@ -237,6 +238,17 @@ def read_scan_rows(
         session_column_name,
         cells_by_column.missing_words_by_column,
     )
+
+
+def find_unnamed_visit_column(
+    scan_identities: Sequence[ScanIdentity],
+    cells_by_column: Mapping[str, Sequence[str | None]],
+) -> str | None:
+    """Return the column that may contain the visits of rows, if no row has a visit."""
+    if any(scan_identity.session for scan_identity in scan_identities):
+        return None
+    participant_ids = [scan_identity.participant for scan_identity in scan_identities]
+    return find_likely_visit_column_name(participant_ids, cells_by_column)
 
 
 def _choose_id_column_name(

@@ -57,6 +57,8 @@ _OTHER_WORDS = (
     *("date", "datum", "time", "day", "month", "year", "age", "sex", "gender", "group"),
     *("diagnosis", "dx", "label", "rater", "plate", "arm", "cohort", "phase"),
 )
+# Fewest people with several rows by which a column of visits is recognised.
+_MIN_REPEATED_PEOPLE = 3
 _YES_NO = (
     *("0", "1", "0.0", "1.0", "y", "n", "yes", "no", "t", "f", "true", "false", "j"),
     *("ja", "nein", "oui", "non", "si", "+", "-"),
@@ -152,6 +154,33 @@ def find_session_column_name(column_names: Iterable[str]) -> str | None:
         ),
         None,
     )
+
+
+def find_likely_visit_column_name(
+    participant_ids: Sequence[str], cells_by_column: Mapping[str, Cells]
+) -> str | None:
+    """Return the only column of unknown name that may number the rows of each person.
+
+    Its values differ between the rows of a person, and most people have the most
+    frequent value. None if there are several such columns, or few people with several
+    rows, because a column may then differ by chance.
+    """
+    n_rows_by_person = Counter(participant_ids)
+    n_repeated_people = sum(n_rows > 1 for n_rows in n_rows_by_person.values())
+    if n_repeated_people < _MIN_REPEATED_PEOPLE:
+        return None
+    visit_column_names = list[str]()
+    for column_name, column_cells in cells_by_column.items():
+        if _is_known_kind(column_name) or not all(column_cells):
+            continue
+        row_keys = {*zip(participant_ids, column_cells, strict=True)}
+        ((_, max_count),) = Counter(column_cells).most_common(1)
+        if (
+            len(row_keys) == len(participant_ids)
+            and max_count > len(n_rows_by_person) / 2
+        ):
+            visit_column_names.append(column_name)
+    return visit_column_names[0] if len(visit_column_names) == 1 else None
 
 
 def find_person_column_names(column_names: Iterable[str]) -> list[str]:
@@ -409,6 +438,14 @@ def id_column_sentence(column_name: str) -> str:
     return (
         f"IDs were read from {column_text}; if this is not the ID, give "
         f"{option_text('id_column')}"
+    )
+
+
+def make_visit_column_advice(column_name: str) -> str:
+    """Return the advice to name a column that may contain the visits."""
+    return (
+        f"If the column {column_name!r} contains the visits, name it with "
+        f"{option_text('session_column', column_name)}"
     )
 
 

@@ -35,6 +35,7 @@ from brainlsap.data.find_files import (
     Scan,
     ScanIdentity,
     StudyFiles,
+    find_unnamed_visit_column,
     make_visit_sort_key,
 )
 from brainlsap.data.flow import (
@@ -45,7 +46,7 @@ from brainlsap.data.flow import (
     find_fate_of_fault,
     match_excluded_scan_names,
 )
-from brainlsap.data.id_columns import id_column_sentence
+from brainlsap.data.id_columns import id_column_sentence, make_visit_column_advice
 from brainlsap.data.region_tables import TableContents
 from brainlsap.data.tables import (
     MissingWords,
@@ -346,6 +347,9 @@ def _add_rows_and_find_repeats(
 ) -> list[Finding]:
     """Add the rows of one table to the facts; return the rows that stand twice."""
     row_findings = list[Finding]()
+    visit_column_name = find_unnamed_visit_column(
+        people_rows_record.scan_identities, people_rows_record.cells_by_column
+    )
     lower_names = [
         column_name.lower() for column_name in people_rows_record.cells_by_column
     ]
@@ -395,12 +399,17 @@ def _add_rows_and_find_repeats(
                 "Write the visits in a column session_id, name their column with "
                 f"{option_text('session_column')}, or delete the row that is wrong"
             )
+            finding_values: dict[str, str] = {}
+            if visit_column_name is not None:
+                advice = make_visit_column_advice(visit_column_name)
+                finding_values["session_column"] = visit_column_name
             if is_identical_row:
                 message = (
                     f"{people_rows_record.path_and_sheet} contains two identical rows "
                     "of one person"
                 )
                 advice = "Delete one of the rows"
+                finding_values = {}
             if people_rows_record.id_column_name is not None:
                 advice += f". {id_column_sentence(people_rows_record.id_column_name)}"
             row_findings.append(
@@ -412,6 +421,7 @@ def _add_rows_and_find_repeats(
                         column_names, cells_by_visit.get(scan_identity.key), row_cells
                     ),
                     advice=advice,
+                    values=finding_values,
                 )
             )
             continue

@@ -12,6 +12,7 @@ from brainlsap.data import (
     load_cohort,
     order_classes,
     participants,
+    suggest_options,
 )
 from brainlsap.data.covariates import is_categorical_covariate
 from brainlsap.data.find_files import ScanIdentity
@@ -34,6 +35,7 @@ from brainlsap.findings import (
     FIRST_VISIT_VALUE,
     NO_LABEL,
 )
+from brainlsap.text import option_text
 from tests.data.conftest import refused
 
 
@@ -890,6 +892,39 @@ def test_columns_of_ids_and_visits_can_be_named(visits, tiny):
     folder = visits("id", "kennung", "nth")
     with refused(r"session_column= names the column 'nr'"):
         load_cohort(folder, tiny, **READ, id_column="kennung", session_column="nr")
+
+
+@pytest.mark.parametrize("has_rival", [False, True])
+def test_the_only_column_that_numbers_rows_is_offered_as_visits(
+    visits, tiny, has_rival
+):
+    folder = visits("id", "kennung", "nth")
+    table = pd.read_csv(folder / "fdg.csv")
+    # Ages and these scores differ within people as well, but are no visits.
+    table.insert(2, "alter", 60 + np.arange(24))
+    table.insert(2, "punkte", 100 + np.arange(24))
+    if has_rival:
+        table.insert(2, "termin", ["a", "b"] * 12)
+    people = ["kennung", "nth", *["termin"] * has_rival, "alter", "punkte", "diagnosis"]
+    table[people].to_csv(folder / "participants.csv", index=False)
+    table.drop(columns=["alter", "punkte", "diagnosis"]).to_csv(
+        folder / "fdg.csv", index=False
+    )
+    options = {"atlas": tiny, **READ, "id_column": "kennung"}
+    checked = check_cohort(folder, **options)
+    faults = [x for x in checked.findings if x.severity == FAULT and "row" in x.message]
+    assert {bool(x.participant) for x in faults} == {True, False}
+    for fault in faults:
+        assert fault.values.get("session_column") == (None if has_rival else "nth")
+        assert (option_text("session_column", "nth") in fault.advice) != has_rival
+        assert ("elete the row" in fault.advice) == has_rival
+    suggested = suggest_options(checked, options)
+    offered = [x.get("session_column") for x in suggested]
+    if has_rival:
+        assert not any(offered)
+    else:
+        assert offered == ["nth"]
+        assert check_cohort(folder, **options | suggested[0]).is_sound
 
 
 def test_people_without_labels_are_found_by_reading_each_table_once(
