@@ -64,6 +64,7 @@ if TYPE_CHECKING:  # Importing these takes seconds.
     from brainlsap.class_prior import ClassPrior
     from brainlsap.data import Cohort
     from brainlsap.data.check import CohortCheck
+    from brainlsap.data.reading_options import ReadingOptions
     from brainlsap.evaluation import Evaluation
     from brainlsap.images.build import BuiltStudy
 
@@ -593,7 +594,7 @@ def check(study: str, **options: Any) -> None:
     splits = brainlsap.workflow.resolve_folds_or_number(cohort, **fold_options)
     if isinstance(splits, int):
         splits = brainlsap.evaluation.make_splits(cohort.y, cohort.groups, splits)
-    _print_unusual_scans(cohort)
+    _print_unusual_scans(_add_unlabelled_scans(study, cohort, value_by_reading_option))
     leakage_module = brainlsap.evaluation.leakage
     audit_table = leakage_module.mark_copies_in_audit_table(
         leakage_module.audit(cohort, splits)
@@ -623,6 +624,41 @@ def _print_unusual_scans(cohort: "Cohort") -> None:
     print("\nUnusual scans:", *text_lines, sep="\n  ")
 
 
+def _add_unlabelled_scans(
+    study_path: str, cohort: "Cohort", value_by_option: OptionValues
+) -> "Cohort":
+    """Return the cohort with the scans that were left out as faulty without a label.
+
+    Such people can be predicted. The study is read again only if there are any.
+    """
+    left_out_table = cohort.left_out
+    unlabelled_mask = left_out_table["fate"] == NO_LABEL
+    if (
+        not value_by_option.get("skip_faulty")
+        or not unlabelled_mask.any()
+        or Path(study_path).is_file()
+    ):
+        return cohort
+    listed_names = {*cohort.table["scan"], *left_out_table["scan"][unlabelled_mask]}
+    try:
+        unlabelled_cohort = brainlsap.data.load.read_folder(
+            study_path, _make_unlabelled_options(study_path, value_by_option)
+        )
+    except BrainlsapError:
+        return cohort
+    listed_mask = unlabelled_cohort.table["scan"].isin(listed_names)
+    return unlabelled_cohort.select(listed_mask.to_numpy())
+
+
+def _make_unlabelled_options(
+    study_path: str, value_by_option: OptionValues
+) -> "ReadingOptions":
+    """Return the options that read a study without labels."""
+    return brainlsap.data.reading_options.DEFAULT_OPTIONS.change(
+        **value_by_option | {"folder": study_path, "label": None, "classes": None}
+    )
+
+
 def _print_unusual_scans_without_labels(
     study_path: str, cohort_check: "CohortCheck", value_by_option: OptionValues
 ) -> None:
@@ -637,9 +673,7 @@ def _print_unusual_scans_without_labels(
     )
     if cohort_check.count_texts and not has_only_label_faults:
         return
-    reading_options = brainlsap.data.reading_options.DEFAULT_OPTIONS.change(
-        **value_by_option | {"folder": study_path, "label": None, "classes": None}
-    )
+    reading_options = _make_unlabelled_options(study_path, value_by_option)
     with suppress(BrainlsapError):
         _print_unusual_scans(
             brainlsap.data.load.read_folder(study_path, reading_options)

@@ -181,6 +181,16 @@ def test_check_speaks_of_flags_and_shows_exchanged_hemispheres(own_study, capsys
         printed = capsys.readouterr().out
         assert "Faults:" in printed
         assert f"\nUnusual scans:\n  {first_line}\n" in printed
+    # They are also checked if they are left out, but nobody who is excluded.
+    is_unusual = table["participant_id"].isin(scan.split("_"))
+    table["diagnosis"] = table["diagnosis"].mask(is_unusual)
+    table.to_csv(own_study / "participants.tsv", sep="\t", index=False)
+    skipping = [*mrtrix, "--skip-faulty"]
+    for more in ([], ["--exclude", scan]):
+        assert main(["check", str(own_study), *skipping, *more]) == 0
+        printed = capsys.readouterr().out
+        assert scan in printed.partition("Dropped:")[2].partition("No faults")[0]
+        assert (first_line in printed.partition("\nUnusual scans:")[2]) != bool(more)
     # Other faults are those to correct first.
     path.write_text("1 2 3")
     unlabelled.to_csv(own_study / "participants.tsv", sep="\t", index=False)
