@@ -34,10 +34,12 @@ from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.quality import (
     SideComparison,
     exchanged_sides_text,
+    join_texts_by_scan,
     learn_asymmetry_record,
     list_swapped_scan_sentences,
     list_swapped_scans_by_value,
     make_exchanged_scan_mask,
+    make_implausible_value_mask,
     make_side_comparison,
     quality_table,
     unknown_sides_text,
@@ -126,12 +128,17 @@ STORED_OPTIONS = list_settings_option_names(
 )
 # Largest share of the values used in the fit that a new scan may lack.
 MAX_MISSING_SHARE = 0.5
-# Warn if a new scan lacks a share that is larger by this than in any scan of the fit.
-MISSING_SHARE_MARGIN = 0.1
+# Remark that values are missing if a new scan lacks more than this share.
+MAX_UNREMARKED_MISSING_SHARE = 0.1
 # Warn if more than this share of a scan's values lie more than 3 standard deviations
 # from the mean of the fit. About 1 in 100 scans from the population of the fit does
 # (cortical thickness, half of FCON1000).
 MAX_OUTLIER_SHARE = 0.1
+# Name a single value that lies more than this many standard deviations from the mean of
+# the fit; `check` uses the same limit.
+MAX_VALUE_DEVIATION = 20.0
+# Largest number of values that a remark names.
+_MAX_NAMED_VALUES = 3
 # Column of the classes that a scan may have, at the level of prediction sets.
 SET_COLUMN = f"set_{LEVEL * 100}"
 SET_JOINER = " + "
@@ -154,7 +161,7 @@ from the training connectomes in unit, density, transformation or order of regio
 person, or the data of the scan, was used for training; ComBat was fitted without scans
 of the site; a covariate of the adjustment has no value; the sides of the scan, or of
 all scans together, differ as those of the training or of the other scans do, but the
-other way round."""
+other way round. Remarks that name values or numbers of one scan precede these."""
 
 UNINTENDED_USES = (
     "a diagnosis, or a decision about a person",
@@ -510,17 +517,109 @@ def _check_missing_values(
             f"{exclude_option_text} or {option_text('skip_faulty', True)}",
             list_grouped_finding_texts(fault_findings),
         )
-    max_share_in_fit = model.origin_.facts.get("most_missing", 1.0)
-    sparse_scan_mask = missing_shares > max_share_in_fit + MISSING_SHARE_MARGIN
+    sparse_scan_mask = missing_shares > MAX_UNREMARKED_MISSING_SHARE
     if sparse_scan_mask.any():
+        max_share_in_fit = model.origin_.facts.get("most_missing", 1.0)
         message = (
             f"{sparse_scan_mask.sum()} of {len(scan_names)} scans "
-            f"({join_with_commas(scan_names[sparse_scan_mask], 5)}) lack up to "
+            f"({join_with_commas(scan_names[sparse_scan_mask], 5)}) "
+            f"{verb_form(sparse_scan_mask.sum(), 'lack')} up to "
             f"{missing_shares.max():.0%} of the values that the model uses; no "
             f"training scan lacked more than {max_share_in_fit:.0%}. Missing values "
             "are replaced by the means over the training scans."
         )
         warnings.warn(message, stacklevel=3)
+
+
+def _list_missing_region_remarks(
+    model: PackedClassifier, features: np.ndarray
+) -> list[str]:
+    """Return how many regions each scan lacks; "" if at most a tenth."""
+    missing_value_mask = np.isnan(features[:, model.measured_])
+    n_values = missing_value_mask[0].size
+    missing_noun = "regions" if features.shape[2] == 1 else "regional values"
+    return [
+        f"{n_missing_values} of {n_values} {missing_noun} missing"
+        if n_missing_values > MAX_UNREMARKED_MISSING_SHARE * n_values
+        else ""
+        for n_missing_values in missing_value_mask.sum(axis=(1, 2))
+    ]
+
+
+def _make_implausible_feature_mask(
+    model: PackedClassifier, cohort: Cohort
+) -> np.ndarray:
+    """Return which values of scans no brain has, in the order of the model."""
+    model_origin = model.origin_
+    region_indices = cohort.atlas.match_all(model_origin.region_names)
+    implausible_value_masks = [
+        make_implausible_value_mask(cohort, feature_name)[:, region_indices]
+        for feature_name in model_origin.feature_names
+    ]
+    implausible_feature_mask = np.stack(implausible_value_masks, axis=2)
+    # The model does not use the other regions.
+    implausible_feature_mask[:, ~model.measured_] = False
+    return implausible_feature_mask
+
+
+def _list_value_texts(
+    model: PackedClassifier, features: np.ndarray, described_value_mask: np.ndarray
+) -> list[str]:
+    """Return of every scan the regions of described values, with the values."""
+    model_origin = model.origin_
+    value_texts = list[str]()
+    for scan_values, described_mask_in_scan in zip(
+        features, described_value_mask, strict=True
+    ):
+        region_texts = list[str]()
+        for region_index, feature_index in np.argwhere(described_mask_in_scan):
+            region_name = model_origin.region_names[region_index]
+            value_text = f"{scan_values[region_index, feature_index]:.7g}"
+            if len(model_origin.feature_names) > 1:
+                value_text = f"{model_origin.feature_names[feature_index]} {value_text}"
+            region_texts.append(f"{region_name} ({value_text})")
+        value_texts.append(join_with_commas(region_texts, _MAX_NAMED_VALUES))
+    return value_texts
+
+
+def _list_value_remarks(
+    remark_text: str,
+    described_value_mask: np.ndarray,
+    value_texts: Sequence[str],
+) -> list[str]:
+    """Return a remark on the described values of each scan; "" if it has none.
+
+    `remark_text` contains "{noun}", which becomes "value" or "values".
+    """
+    remark_texts = list[str]()
+    for n_values, value_text in zip(
+        described_value_mask.sum(axis=(1, 2)), value_texts, strict=True
+    ):
+        value_noun = "value" if n_values == 1 else "values"
+        scan_remark = f"{remark_text.format(noun=value_noun)} in {value_text}"
+        remark_texts.append(scan_remark if n_values else "")
+    return remark_texts
+
+
+def _warn_of_values(
+    scan_names: pd.Series, remark_texts: Sequence[str], advice_text: str
+) -> None:
+    """Warn which scans have remarks on single values."""
+    scan_texts = [
+        f"{scan_name}: {remark_text}"
+        for scan_name, remark_text in zip(scan_names, remark_texts, strict=True)
+        if remark_text
+    ]
+    if not scan_texts:
+        return
+    shown_scans_text = "; ".join(scan_texts[:5])
+    if len(scan_texts) > 5:
+        shown_scans_text += f"; and {len(scan_texts) - 5} more scans"
+    warnings.warn(
+        f"The predictions of {len(scan_texts)} of {len(scan_names)} scans are "
+        f"unreliable ({shown_scans_text}). {advice_text}.",
+        stacklevel=3,
+    )
 
 
 def _make_unlike_connectome_mask(
@@ -611,18 +710,20 @@ def _warn_of_training_people(
     )
 
 
-def _list_scan_remarks(mask_by_remark: Mapping[str, np.ndarray]) -> list[str | None]:
-    """Return the remarks that apply to each scan, or None where none does."""
+def _list_scan_remarks(
+    remark_lists: Sequence[Sequence[str]], mask_by_remark: Mapping[str, np.ndarray]
+) -> list[str | None]:
+    """Return the remarks that apply to each scan, or None where none does.
+
+    `remark_lists` has remarks that differ between scans; "" where none applies.
+    """
+    remark_arrays = [np.array(remark_texts) for remark_texts in remark_lists]
+    remark_arrays += [
+        np.where(remark_mask, remark_text, "")
+        for remark_text, remark_mask in mask_by_remark.items()
+    ]
     return [
-        "; ".join(
-            remark_text
-            for remark_text, is_applicable in zip(
-                mask_by_remark, remark_flags, strict=True
-            )
-            if is_applicable
-        )
-        or None
-        for remark_flags in zip(*mask_by_remark.values(), strict=True)
+        scan_remark or None for scan_remark in join_texts_by_scan(remark_arrays, "; ")
     ]
 
 
@@ -956,8 +1057,8 @@ def predict_people(
         the set of about 90 % of new people of every class holds their class ("none"
         where a scan is unlike all classes; no column where the model gives no sets,
         and `attrs["no_sets"]` says why); label too, if the cohort has labels (None: not
-        known); remark, why a prediction is unreliable (`REMARKS`; None: nothing
-        was noticed).
+        known); remark, why a prediction is unreliable: implausible values, values far
+        from the training, missing regions, and `REMARKS` (None: nothing was noticed).
         `attrs["class_prior"]` holds the class shares that the probabilities assume,
         `attrs["side_notes"]` the values whose sides could not be verified,
         `attrs["swapped_values"]` the values whose sides may have been swapped in all
@@ -983,8 +1084,9 @@ def predict_people(
     Warns
     -----
     UserWarning
-        For people who were in the training, scans with features or covariates far
-        from those of the fit, scans with many missing values, connectomes of another
+        For people who were in the training, scans with implausible values, features or
+        covariates far from those of the fit, or many missing values, connectomes of
+        another
         kind (unit, density, transformation, order of regions), and values whose
         differences between left and right are opposite to those of the fit, in all
         scans or in single scans.
@@ -1025,6 +1127,7 @@ def predict_people(
     if not ids_are_new:
         training_scan_mask = training_scan_mask | training_id_scan_mask
     _warn_of_training_people(cohort, training_scan_mask, ids_are_new=ids_are_new)
+    measured_features = features
     features = _deconfound_features(model, cohort, features)
     deconfounder = _load_deconfounder(model)
     unharmonized_scan_mask = ~deconfounder.make_learned_site_mask(cohort.table)
@@ -1035,7 +1138,16 @@ def predict_people(
         missing_covariate_scan_mask |= _make_missing_covariate_mask(
             cohort, covariate_name, min_and_max_in_fit
         )
-    z_scores = model.scaler_.apply(features)
+    z_scores = model.scaler_.compute_z_scores(features)
+    implausible_value_mask = _make_implausible_feature_mask(model, cohort)
+    implausible_remarks = _list_value_remarks(
+        "implausible {noun}",
+        implausible_value_mask,
+        _list_value_texts(model, measured_features, implausible_value_mask),
+    )
+    _warn_of_values(
+        scan_names, implausible_remarks, "Correct the values, or write n/a instead"
+    )
     outlier_scan_mask = (np.abs(z_scores) > 3).mean(axis=(1, 2)) > MAX_OUTLIER_SHARE
     if outlier_scan_mask.any():
         warnings.warn(
@@ -1046,6 +1158,21 @@ def predict_people(
             "unreliable.",
             stacklevel=2,
         )
+    # Implausible values, and scans that are far as a whole, are named above.
+    far_value_mask = (np.abs(z_scores) > MAX_VALUE_DEVIATION) & ~implausible_value_mask
+    far_value_mask[outlier_scan_mask] = False
+    far_value_remarks = _list_value_remarks(
+        "{noun} unlike the training",
+        far_value_mask,
+        _list_value_texts(model, measured_features, far_value_mask),
+    )
+    _warn_of_values(
+        scan_names,
+        far_value_remarks,
+        f"These values lie more than {MAX_VALUE_DEVIATION:g} standard deviations from "
+        "the means of the training scans. Check the images and the table",
+    )
+    missing_region_remarks = _list_missing_region_remarks(model, measured_features)
     X = pack_scans(connectomes, features)
     model_probabilities = model.predict_proba(X)
     class_probabilities = change_prior(
@@ -1095,7 +1222,8 @@ def predict_people(
         swapped_scan_mask | bool(swapped_value_names),
     )
     prediction_table["remark"] = _list_scan_remarks(
-        dict(zip(REMARKS, remark_masks, strict=True))
+        [implausible_remarks, far_value_remarks, missing_region_remarks],
+        dict(zip(REMARKS, remark_masks, strict=True)),
     )
     share_by_class = dict(zip(class_names, prior_shares.tolist(), strict=True))
     prediction_table.attrs["class_prior"] = {
@@ -1107,9 +1235,11 @@ def predict_people(
     prediction_table.attrs["swapped_scans"] = scan_names_by_swapped_value
     prediction_table.attrs["is_in_training"] = training_scan_mask.tolist()
     prediction_table.attrs["n_unlike"] = {
-        "features": int(outlier_scan_mask.sum()),
+        "features": int((outlier_scan_mask | far_value_mask.any(axis=(1, 2))).sum()),
         "connectomes": int(unlike_connectome_mask.sum()),
     }
+    prediction_table.attrs["n_implausible"] = sum(map(bool, implausible_remarks))
+    prediction_table.attrs["n_sparse"] = sum(map(bool, missing_region_remarks))
     prediction_table.attrs["n_unharmonized"] = int(unharmonized_scan_mask.sum())
     prediction_table.attrs["learned_sites"] = deconfounder.list_learned_sites(
         cohort.table

@@ -48,6 +48,11 @@ def ridge_model():
     return LSAPRidgeClassifier("one", n_draws=0)
 
 
+def scan_scaled_model():
+    """Return a model that scales every scan by itself, as the paper does."""
+    return LSAPClassifier("exact", preset="paper", n_epochs=1, random_state=0)
+
+
 @pytest.fixture(scope="module")
 def cohort():
     return make_cohort(24, atlas="desikan82", random_state=1)
@@ -357,6 +362,49 @@ def test_row_numbers_are_no_ids_of_people(cohort, tmp_path):
     people = read_new_people(model, **arrays | {"features": cohort.features * 1.01})
     people = replace(people, connectomes=people.connectomes * np.float32(1.01))
     assert not predict_people(model, people)["remark"].eq(REMARKS[2]).any()
+
+
+@pytest.mark.parametrize("n_scans", [1, 24])
+@pytest.mark.parametrize("model", [ridge_model(), scan_scaled_model()])
+def test_single_wrong_values_and_missing_regions_have_a_remark(
+    cohort, tmp_path, model, n_scans
+):
+    fitted = fit_model(cohort, tmp_path / "model", model)
+    region = cohort.region_names[7]
+    people = cohort.select(range(n_scans))
+    scan = people.table["scan"][0]
+    for value, remark, warning in (
+        (-1.2, f"implausible value in {region} (-1.2)", "Correct the values"),
+        (1017613, f"implausible value in {region} (1017613)", "Correct the values"),
+        (3.9, f"value unlike the training in {region} (3.9)", "more than 20 standard"),
+    ):
+        features = people.features.copy()
+        features[0, 7] = value
+        changed = replace(people, features=features)
+        told = f"^The predictions of 1 of {n_scans} scans .*{scan}: .*{warning}"
+        with pytest.warns(UserWarning, match=told):
+            table = predict_people(fitted, changed, ids_are_new=True)
+        assert remark in table["remark"][0]
+        assert not table["remark"][1:].str.contains("value").any()
+        assert table.attrs["n_implausible"] == (value != 3.9)
+    features = people.features.copy()
+    features[0, 10:30] = np.nan
+    with pytest.warns(UserWarning, match=f"^1 of {n_scans} scans .*{scan}.* lacks"):
+        table = predict_people(fitted, replace(people, features=features))
+    assert f"20 of {fitted.measured_.sum()} regions missing" in table["remark"][0]
+    assert table.attrs["n_sparse"] == 1
+
+
+def test_the_regions_of_a_far_value_are_named_by_feature(tmp_path):
+    cohort = make_cohort(24, atlas="desikan82", feature=["volume", "fdg"])
+    cohort = replace(cohort, feature_names=("volume", "custom"))
+    model = fit_model(cohort, tmp_path / "model", ridge_model())
+    features = cohort.features.copy()
+    features[3, 5, 1] = 1e9
+    with pytest.warns(UserWarning, match="^The predictions of 1 of"):
+        table = predict_people(model, replace(cohort, features=features))
+    remark = f"value unlike the training in {cohort.region_names[5]} (custom 1e+09)"
+    assert table["remark"].str.contains(remark, regex=False).tolist().index(True) == 3
 
 
 def test_scans_without_most_regions_are_refused(cohort, stored):

@@ -354,7 +354,7 @@ def _compute_columns_and_flags(
     region_asymmetries = np.nan_to_num(
         feature_values - feature_values[:, cohort.atlas.homotopic]
     )
-    implausible_value_mask = _make_implausible_value_mask(cohort, feature_name)
+    implausible_value_mask = make_implausible_value_mask(cohort, feature_name)
     unusually_missing_mask = missing_value_mask & ~missing_value_mask.all(axis=0)
     zero_value_mask = feature_values == 0
     # Every NaN counts as a value of its own.
@@ -407,7 +407,7 @@ def _compute_max_n_regions(cohort: Cohort) -> float:
     return max(2, _MAX_SHARE_OF_REGIONS * cohort.n_rois)
 
 
-def _make_implausible_value_mask(cohort: Cohort, feature_name: str) -> np.ndarray:
+def make_implausible_value_mask(cohort: Cohort, feature_name: str) -> np.ndarray:
     """Return whether values of a feature are impossible in a brain."""
     measure_record = get_measure_record(feature_name)
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]

@@ -287,11 +287,15 @@ class InputScaler:
             measured_value_mask.any(axis=(0, 2)),
         )
 
+    def compute_z_scores(self, features: np.ndarray) -> np.ndarray:
+        """Return the deviations from the training scans, in s.d., in either mode."""
+        z_scores = np.nan_to_num((features - self.mean) / self.deviation, nan=0.0)
+        return np.clip(z_scores, -_MAX_Z_SCORE, _MAX_Z_SCORE, out=z_scores)
+
     def apply(self, features: np.ndarray) -> np.ndarray:
         """Return scaled features of the same shape, without NaN."""
         if self.mode == "region":
-            z_scores = np.nan_to_num((features - self.mean) / self.deviation, nan=0.0)
-            return np.clip(z_scores, -_MAX_Z_SCORE, _MAX_Z_SCORE, out=z_scores)
+            return self.compute_z_scores(features)
         measured_value_mask = ~np.isnan(features)
         scan_measured_counts = np.maximum(measured_value_mask.sum(1, keepdims=True), 1)
         scan_means = (
