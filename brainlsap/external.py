@@ -2,6 +2,7 @@
 
 import json
 import time
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -36,6 +37,7 @@ from brainlsap.evaluation.results import CohortSummary, data_hash
 from brainlsap.evaluation.subgroups import (
     case_mix_table,
     choose_subgroup_columns,
+    list_feature_shift_sentences,
     make_case_mix,
 )
 from brainlsap.exceptions import CohortError, ParameterError
@@ -561,6 +563,18 @@ def evaluate_model(
     )
     people_facts = make_case_mix(cohort)
     mix_table = case_mix_table(model_card["training"], people_facts)
+    # Harmonisation removes differences between sites; unknown sites have a warning.
+    feature_shift_sentences = (
+        list_feature_shift_sentences(model_card["training"], people_facts)
+        if not model_card["steps"]["harmonize"]
+        else []
+    )
+    for shift_sentence in feature_shift_sentences:
+        warnings.warn(
+            f"{shift_sentence} The predictions may be less reliable. Check the unit "
+            "and the processing of the images.",
+            stacklevel=2,
+        )
     external_facts = {
         "card": model_card,
         "people": people_facts,
@@ -569,6 +583,9 @@ def evaluate_model(
         "coverage": coverage_table(evaluation).to_dict("records"),
         "no_sets": prediction_table.attrs["no_sets"],
         "n_unlike": prediction_table.attrs["n_unlike"],
+        "n_implausible": prediction_table.attrs["n_implausible"],
+        "n_sparse": prediction_table.attrs["n_sparse"],
+        "feature_shifts": feature_shift_sentences,
         "n_unharmonized": prediction_table.attrs["n_unharmonized"],
         "learned_sites": prediction_table.attrs["learned_sites"],
         "side_notes": prediction_table.attrs["side_notes"],

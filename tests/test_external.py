@@ -3,6 +3,7 @@
 import re
 import shlex
 import textwrap
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -1106,6 +1107,44 @@ def test_swapped_sides_are_on_the_first_screen(evaluation):
     assert conclusions.answers[4].verdict == "WARNING"
     assert "fdg: left and right" in conclusions.answers[4].sentence
     assert conclusions.may_write.startswith("Nothing")
+
+
+@pytest.mark.filterwarnings("ignore:.* lacks up to")
+def test_unusual_values_of_new_scans_are_on_the_first_screen(model, sites):
+    people = sites[0]
+    features = people.features.copy()
+    features[0, 5] = -1.2
+    features[1, 6] = 3.9
+    features[2, 10:30] = np.nan
+    with pytest.warns(UserWarning, match="The predictions of 1 of"):
+        tested = evaluate_model(model, replace(people, features=features))
+    likeness = draw_external_conclusions(tested).answers[4]
+    assert likeness.label == "WARNING"
+    n_scans = people.n_scans
+    for words in (
+        f"1 of {n_scans} scans has implausible values",
+        f"1 of {n_scans} scans has unusual features",
+        f"1 of {n_scans} scans lacks more than a tenth",
+    ):
+        assert words in likeness.sentence
+    assert "no scan has unusual" not in likeness.sentence
+
+
+@pytest.mark.filterwarnings("ignore:.* are unlike the training scans")
+def test_a_shift_of_all_features_is_on_the_first_screen(model, sites):
+    people = sites[0]
+    training = model.origin_.facts["card"]["training"]["numbers"]
+    statistics = training["fdg, mean over regions"]
+    for n_sds, is_shifted in ((0.3, False), (4, True)):
+        features = people.features + n_sds * statistics["sd"]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            tested = evaluate_model(model, replace(people, features=features))
+        likeness = draw_external_conclusions(tested).answers[4]
+        texts = [str(warning.message) for warning in caught]
+        for told in (texts, [likeness.sentence]):
+            assert any("The mean of fdg over" in text for text in told) == is_shifted
+        assert (likeness.label == "WARNING") == is_shifted
 
 
 def test_the_only_column_that_may_contain_classes_is_proposed(model):

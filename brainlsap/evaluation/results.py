@@ -59,7 +59,8 @@ REQUIRED_KEYS_BY_RECORD: dict[str, tuple[str, ...]] = {
     "settings.steps": ("harmonize", "regress_out"),
     "settings.external": (
         *("card", "people", "case_mix", "calibration", "coverage", "no_sets"),
-        *("n_unlike", "n_unharmonized", "learned_sites", "side_notes"),
+        *("n_unlike", "n_implausible", "n_sparse", "feature_shifts"),
+        *("n_unharmonized", "learned_sites", "side_notes"),
         *("swapped_values", "ids_are_new", "n_excluded_training_people"),
         "is_same_study",
     ),

@@ -50,6 +50,12 @@ MIN_PEOPLE_OF_GROUP = 10
 MIN_SCORED_OF_CLASS = 2
 """Smallest number of people in every group at which a class counts in the scores."""
 
+_REGION_MEAN_ENDING = ", mean over regions"
+# Largest difference of a feature's mean between people of a test and of a training that
+# needs no warning, in standard deviations of the training people. Sites usually differ
+# by some tenths.
+_MAX_FEATURE_SHIFT = 1.0
+
 TOO_FEW_PEOPLE = f"fewer than {MIN_PEOPLE_OF_GROUP} people"
 TOO_FEW_CLASSES = (
     f"fewer than two classes have at least {MIN_SCORED_OF_CLASS} people in this group"
@@ -114,7 +120,7 @@ def make_case_mix(cohort: Cohort) -> CaseMix:
         scan_mean_series = pd.Series(
             scan_value_sums / np.maximum(scan_measured_counts, 1)
         ).where(scan_measured_counts > 0)
-        statistics_by_quantity[f"{feature}, mean over regions"] = (
+        statistics_by_quantity[f"{feature}{_REGION_MEAN_ENDING}"] = (
             _compute_statistic_by_name(scan_mean_series)
         )
     return {
@@ -216,6 +222,55 @@ def case_mix_table(
         )
     column_names = ["characteristic", "training", "test", "difference", "points"]
     return pd.DataFrame(table_rows, columns=column_names)
+
+
+def list_feature_shift_sentences(
+    training_mix_record: Mapping[str, Any], test_mix_record: Mapping[str, Any]
+) -> list[str]:
+    """Return a sentence on each feature that clearly differs from the training.
+
+    Parameters
+    ----------
+    training_mix_record, test_mix_record : mapping
+        From :func:`make_case_mix`.
+
+    Returns
+    -------
+    list of str
+        Of every feature whose mean differs by more than 1 s.d. of the training people
+        plus 2 standard errors, `sqrt(1 / n_test + 1 / n_training)` s.d. each.
+
+    >>> training = {
+    ...     "numbers": {"fdg, mean over regions": {"n": 50, "mean": 1, "sd": 1}}
+    ... }
+    >>> test = {"numbers": {"fdg, mean over regions": {"n": 50, "mean": 3.5, "sd": 1}}}
+    >>> list_feature_shift_sentences(training, test)
+    ['The mean of fdg over regions differs by +2.50 standard deviations ... people.']
+    """
+    shift_sentences = list[str]()
+    for quantity_name, training_statistics in training_mix_record["numbers"].items():
+        test_statistics = test_mix_record["numbers"].get(quantity_name)
+        if not (
+            quantity_name.endswith(_REGION_MEAN_ENDING)
+            and test_statistics
+            and test_statistics["n"]
+            and training_statistics["n"]
+            and training_statistics["sd"] > 0
+        ):
+            continue
+        shift = (
+            test_statistics["mean"] - training_statistics["mean"]
+        ) / training_statistics["sd"]
+        standard_error = np.sqrt(
+            1 / test_statistics["n"] + 1 / training_statistics["n"]
+        )
+        if abs(shift) > _MAX_FEATURE_SHIFT + 2 * standard_error:
+            feature_name = quantity_name.removesuffix(_REGION_MEAN_ENDING)
+            shift_sentences.append(
+                f"The mean of {feature_name} over regions differs by {shift:+.2f} "
+                "standard deviations of the training people."
+            )
+    return shift_sentences
 
 
 def largest_shift_table(

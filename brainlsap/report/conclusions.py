@@ -631,8 +631,9 @@ def judge_scan_likeness(evaluation: Evaluation) -> Conclusion:
     external_facts = evaluation.settings["external"]
     n_scans_text = count_text(evaluation.cohort.n_scans, "scan")
     difference_sentences = [
-        f"Compared with the training scans, {n_scans} of {n_scans_text} have unusual "
-        f"{difference_kind}, so their predictions may be less reliable."
+        f"Compared with the training scans, {n_scans} of {n_scans_text} "
+        f"{verb_form(n_scans, 'have')} unusual {difference_kind}, so "
+        "their predictions may be less reliable."
         for difference_kind, n_scans in external_facts["n_unlike"].items()
         if n_scans
     ]
@@ -640,6 +641,21 @@ def judge_scan_likeness(evaluation: Evaluation) -> Conclusion:
         f"{exchanged_sides_text(value_name)}."
         for value_name in external_facts["swapped_values"]
     ]
+    n_implausible_scans = external_facts["n_implausible"]
+    if n_implausible_scans:
+        difference_sentences.append(
+            f"{n_implausible_scans} of {n_scans_text} "
+            f"{verb_form(n_implausible_scans, 'have')} implausible values (see "
+            "Participants), so their predictions are unreliable."
+        )
+    n_sparse_scans = external_facts["n_sparse"]
+    if n_sparse_scans:
+        difference_sentences.append(
+            f"{n_sparse_scans} of {n_scans_text} {verb_form(n_sparse_scans, 'lack')} "
+            "more than a tenth of the regions. The means over the training scans are "
+            "used instead."
+        )
+    difference_sentences += external_facts["feature_shifts"]
     n_unharmonized_scans = external_facts.get("n_unharmonized", 0)
     if n_unharmonized_scans:
         difference_sentences.append(
