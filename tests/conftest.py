@@ -208,7 +208,18 @@ def brief_studies(request):
         patch.setattr(tables, "N_DRAWS", 100)
         patch.setattr(tables, "N_SWAPS", 200)
         patch.setitem(figures._SAVED, "savefig.dpi", 60)
+        clear_table_caches()
         yield
+    clear_table_caches()
+
+
+def clear_table_caches():
+    """Forget tables of shared evaluations, which other numbers of draws gave."""
+    from brainlsap.report import tables
+
+    for function in vars(tables).values():
+        if hasattr(function, "cache_clear"):
+            function.cache_clear()
 
 
 @pytest.fixture
