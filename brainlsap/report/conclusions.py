@@ -2046,18 +2046,17 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             network_gain_verdict.high,
         )
         partial_conclusions = _judge_connectome_gains(connectome_gain)
-        reason_text = _gain_verdict_text(
-            network_gain_verdict.answer, partial_conclusions
+        gain_verdict_text = _find_gain_verdict(
+            network_gain_verdict.answer, interval_low, partial_conclusions
         )
+        reason_text = _gain_verdict_sentence(gain_verdict_text, partial_conclusions)
         unused_connectome_sentence = _unused_connectome_sentence(
             evaluation, connectome_model_name
         )
-        if network_gain_verdict.answer == "yes":
+        if gain_verdict_text == YES:
             verdict_text = YES
-        else:
-            label = _unshown_gain_label(
-                network_gain_verdict.answer, interval_low, partial_conclusions
-            )
+        elif gain_verdict_text != NOT_SHOWN:
+            label = gain_verdict_text
     if baseline_name in evaluation.models and connectome_model_name != baseline_name:
         comparison_table = tables.person_comparison_table(
             evaluation, connectome_model_name
@@ -2103,54 +2102,41 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     )
 
 
-def _unshown_gain_label(
+def _find_gain_verdict(
     gain_answer: str, interval_low: float, partial_conclusions: Sequence[Conclusion]
 ) -> str:
-    """Return the verdict on a gain that was not shown; "" for "NOT SHOWN"."""
+    """Return the verdict on the gain over random connectomes."""
+    if gain_answer == "yes":
+        return YES
     if gain_answer == "unclear":
         return UNCLEAR
     if UNCLEAR in {conclusion.verdict for conclusion in partial_conclusions[1:]}:
-        return ""
+        return NOT_SHOWN
     return NO_GAIN if interval_low <= 0 else TOO_SMALL
 
 
-def _gain_verdict_text(
-    gain_answer_text: str, partial_conclusions: Sequence[Conclusion]
+def _gain_verdict_sentence(
+    gain_verdict_text: str, partial_conclusions: Sequence[Conclusion]
 ) -> str:
-    """Return whether the connectome adds information, as a sentence."""
-    if gain_answer_text == "yes":
-        return (
-            "The connectome of the study adds more information than random connectomes "
-            "do."
-        )
-    if gain_answer_text == "unclear":
-        return (
-            "The data do not show whether the connectome adds more information than "
-            "random connectomes do."
-        )
-    verdict_by_reference = {
-        reference_name: partial_conclusion.verdict
-        for reference_name, partial_conclusion in zip(
-            ("no connectome", *RANDOM_CONNECTOMES), partial_conclusions, strict=True
-        )
-    }
-    if UNCLEAR in verdict_by_reference.values():
-        return (
-            "The connectome was not shown to add more information than random "
-            "connectomes do."
-        )
+    """Return the verdict on the gain over random connectomes, as a sentence."""
     excluded_connectome_names = [
         connectome_name
-        for connectome_name in RANDOM_CONNECTOMES
-        if verdict_by_reference[connectome_name] != YES
+        for connectome_name, conclusion in zip(
+            RANDOM_CONNECTOMES, partial_conclusions[1:], strict=True
+        )
+        if conclusion.verdict != YES
     ]
     excluded_text = f"{join_with_and(excluded_connectome_names)} connectomes"
-    reason_text = (
-        f"No gain over {excluded_text} was found"
-        if min(conclusion.low for conclusion in partial_conclusions) <= 0
-        else f"The gain over {excluded_text} is too small to count"
-    )
-    return f"{reason_text}."
+    return {
+        YES: "The connectome of the study adds more information than random "
+        "connectomes do.",
+        UNCLEAR: "The data do not show whether the connectome adds more information "
+        "than random connectomes do.",
+        NOT_SHOWN: "The connectome was not shown to add more information than random "
+        "connectomes do.",
+        NO_GAIN: f"No gain over {excluded_text} was found.",
+        TOO_SMALL: f"The gain over {excluded_text} is too small to count.",
+    }[gain_verdict_text]
 
 
 def _unused_connectome_sentence(evaluation: Evaluation, ridge_name: str) -> str:

@@ -275,6 +275,13 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
     ]
     assert answer.verdict == NOT_SHOWN
     assert "rewired" not in answer.reason
+    # An unclear gain over no connectome changes neither verdict nor sentence.
+    mixed = draw_gain_table(0, 1)
+    mixed.loc[mixed["connectome"] == "original", "evidence_gain"] = 1.0
+    answer = judge_connectome(replace(gained, connectome_gain=mixed))
+    assert answer.partial_conclusions[0].verdict == UNCLEAR
+    assert answer.verdict == NO_GAIN
+    assert "relabelled and rewired" in answer.reason
     # A loss is as large as a gain that counts.
     lost = judge_connectome(replace(gained, connectome_gain=draw_gain_table(-5, 1)))
     assert [part.verdict for part in lost.partial_conclusions] == [YES, LOSS, LOSS]
