@@ -32,6 +32,7 @@ from brainlsap.data.flow import USED_FOR_TRAINING
 from brainlsap.data.load import RefusedStudyError, read_folder
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.quality import (
+    MAX_REGION_DEVIATION,
     SideComparison,
     exchanged_sides_text,
     join_texts_by_scan,
@@ -134,9 +135,6 @@ MAX_UNREMARKED_MISSING_SHARE = 0.1
 # from the mean of the fit. About 1 in 100 scans from the population of the fit does
 # (cortical thickness, half of FCON1000).
 MAX_OUTLIER_SHARE = 0.1
-# Name a single value that lies more than this many standard deviations from the mean of
-# the fit; `check` uses the same limit.
-MAX_VALUE_DEVIATION = 20.0
 # Largest number of values that a remark names.
 _MAX_NAMED_VALUES = 3
 # Column of the classes that a scan may have, at the level of prediction sets.
@@ -562,42 +560,33 @@ def _make_implausible_feature_mask(
     return implausible_feature_mask
 
 
-def _list_value_texts(
-    model: PackedClassifier, features: np.ndarray, described_value_mask: np.ndarray
-) -> list[str]:
-    """Return of every scan the regions of described values, with the values."""
-    model_origin = model.origin_
-    value_texts = list[str]()
-    for scan_values, described_mask_in_scan in zip(
-        features, described_value_mask, strict=True
-    ):
-        region_texts = list[str]()
-        for region_index, feature_index in np.argwhere(described_mask_in_scan):
-            region_name = model_origin.region_names[region_index]
-            value_text = f"{scan_values[region_index, feature_index]:.7g}"
-            if len(model_origin.feature_names) > 1:
-                value_text = f"{model_origin.feature_names[feature_index]} {value_text}"
-            region_texts.append(f"{region_name} ({value_text})")
-        value_texts.append(join_with_commas(region_texts, _MAX_NAMED_VALUES))
-    return value_texts
-
-
 def _list_value_remarks(
-    remark_text: str,
+    model: PackedClassifier,
+    features: np.ndarray,
     described_value_mask: np.ndarray,
-    value_texts: Sequence[str],
+    remark_text: str,
 ) -> list[str]:
     """Return a remark on the described values of each scan; "" if it has none.
 
     `remark_text` contains "{noun}", which becomes "value" or "values".
     """
-    remark_texts = list[str]()
-    for n_values, value_text in zip(
-        described_value_mask.sum(axis=(1, 2)), value_texts, strict=True
-    ):
-        value_noun = "value" if n_values == 1 else "values"
-        scan_remark = f"{remark_text.format(noun=value_noun)} in {value_text}"
-        remark_texts.append(scan_remark if n_values else "")
+    model_origin = model.origin_
+    remark_texts = [""] * len(features)
+    for scan_index in np.flatnonzero(described_value_mask.any(axis=(1, 2))):
+        region_texts = list[str]()
+        for region_index, feature_index in np.argwhere(
+            described_value_mask[scan_index]
+        ):
+            region_name = model_origin.region_names[region_index]
+            value_text = f"{features[scan_index, region_index, feature_index]:.7g}"
+            if len(model_origin.feature_names) > 1:
+                value_text = f"{model_origin.feature_names[feature_index]} {value_text}"
+            region_texts.append(f"{region_name} ({value_text})")
+        value_noun = "value" if len(region_texts) == 1 else "values"
+        remark_texts[scan_index] = (
+            f"{remark_text.format(noun=value_noun)} in "
+            f"{join_with_commas(region_texts, _MAX_NAMED_VALUES)}"
+        )
     return remark_texts
 
 
@@ -1086,8 +1075,7 @@ def predict_people(
     UserWarning
         For people who were in the training, scans with implausible values, features or
         covariates far from those of the fit, or many missing values, connectomes of
-        another
-        kind (unit, density, transformation, order of regions), and values whose
+        another kind (unit, density, transformation, order of regions), and values whose
         differences between left and right are opposite to those of the fit, in all
         scans or in single scans.
     """
@@ -1141,9 +1129,7 @@ def predict_people(
     z_scores = model.scaler_.compute_z_scores(features)
     implausible_value_mask = _make_implausible_feature_mask(model, cohort)
     implausible_remarks = _list_value_remarks(
-        "implausible {noun}",
-        implausible_value_mask,
-        _list_value_texts(model, measured_features, implausible_value_mask),
+        model, measured_features, implausible_value_mask, "implausible {noun}"
     )
     _warn_of_values(
         scan_names, implausible_remarks, "Correct the values, or write n/a instead"
@@ -1159,17 +1145,15 @@ def predict_people(
             stacklevel=2,
         )
     # Implausible values, and scans that are far as a whole, are named above.
-    far_value_mask = (np.abs(z_scores) > MAX_VALUE_DEVIATION) & ~implausible_value_mask
+    far_value_mask = (np.abs(z_scores) > MAX_REGION_DEVIATION) & ~implausible_value_mask
     far_value_mask[outlier_scan_mask] = False
     far_value_remarks = _list_value_remarks(
-        "{noun} unlike the training",
-        far_value_mask,
-        _list_value_texts(model, measured_features, far_value_mask),
+        model, measured_features, far_value_mask, "{noun} unlike the training"
     )
     _warn_of_values(
         scan_names,
         far_value_remarks,
-        f"These values lie more than {MAX_VALUE_DEVIATION:g} standard deviations from "
+        f"These values lie more than {MAX_REGION_DEVIATION:g} standard deviations from "
         "the means of the training scans. Check the images and the table",
     )
     missing_region_remarks = _list_missing_region_remarks(model, measured_features)

@@ -46,7 +46,7 @@ from brainlsap.text import count_text, join_with_commas
 # deviation.
 MAX_DEVIATION = 6.0
 # The same for a single region.
-_MAX_REGION_DEVIATION = 20.0
+MAX_REGION_DEVIATION = 20.0
 # Fewer scans have no distribution that one scan could stand out from.
 MIN_SCANS = 8
 # Largest share of a scan's regions that may have one value, or be outliers by
@@ -348,7 +348,7 @@ def _compute_columns_and_flags(
     n_measured_by_scan = np.maximum(cohort.n_rois - missing_value_mask.sum(axis=1), 1)
     absolute_deviations = np.abs(compute_robust_deviations(feature_values))
     varying_region_mask = np.median(np.nan_to_num(absolute_deviations), axis=0) > 0
-    outlier_value_mask = absolute_deviations > _MAX_REGION_DEVIATION
+    outlier_value_mask = absolute_deviations > MAX_REGION_DEVIATION
     outlier_value_mask &= varying_region_mask & (cohort.n_scans >= MIN_SCANS)
     scan_distances = _compute_scan_distances(absolute_deviations) / n_measured_by_scan
     region_asymmetries = np.nan_to_num(
