@@ -726,9 +726,9 @@ OPTIONS: tuple[Option, ...] = (
         "--weight",
         TEXT,
         "weight of a connection: number of streamlines ('count', default), mean length "
-        "of the streamlines ('mean_length'), sum of 1/length over the streamlines "
-        "('inverse_length'), or sum of 2/(total number of voxels in the two regions) "
-        "over the streamlines ('inverse_node_volume')",
+        "of the streamlines ('mean_length'); or, summed over the streamlines, 1/length "
+        "('inverse_length') or 2/(number of voxels in the two regions together) "
+        "('inverse_node_volume')",
         choices=("count", "inverse_length", "inverse_node_volume", "mean_length"),
         group="connectomes",
         commands=("build",),
@@ -768,8 +768,8 @@ OPTIONS: tuple[Option, ...] = (
         "export",
         "--export",
         FOLDER_PATH,
-        "write maps of the diffusion scales to this folder, as GIFTI or NIfTI and as "
-        "TSV",
+        "write maps of the diffusion scales to this folder, both as images (GIFTI or "
+        "NIfTI) and as a table (TSV)",
         "FOLDER",
         commands=("report",),
     ),
