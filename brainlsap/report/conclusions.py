@@ -210,6 +210,9 @@ class StudyConclusions:
         connectome help?
     covariates : Conclusion
         May age, sex or site explain the score?
+    uncompared_covariates : Conclusion or None
+        May those of them that no model contains explain it? None if all were compared,
+        or if `covariates` answers for them too.
     network : Conclusion or None
         Does the neural network help? None if the main model does not add one to a
         ridge regression.
@@ -231,6 +234,7 @@ class StudyConclusions:
 
     chance: Conclusion
     covariates: Conclusion
+    uncompared_covariates: Conclusion | None
     network: Conclusion | None
     probabilities: Conclusion
     simple_models: Conclusion
@@ -248,6 +252,7 @@ class StudyConclusions:
         optional_conclusions = (
             self.chance,
             self.covariates,
+            self.uncompared_covariates,
             self.added_value,
             self.network,
             self.probabilities,
@@ -298,10 +303,14 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         # The tests use no folds, so copies count even if no fold divides them.
         difference_conclusion = _withdraw_conclusion(difference_conclusion, _NOT_VALID)
         contrast_conclusion = _withdraw_conclusion(contrast_conclusion, _NOT_VALID)
+    covariates_conclusion = judge_covariates(
+        evaluation, original_chance_conclusion, added_value_conclusion
+    )
     study_conclusions = StudyConclusions(
         chance=chance_conclusion,
-        covariates=judge_covariates(
-            evaluation, original_chance_conclusion, added_value_conclusion
+        covariates=covariates_conclusion,
+        uncompared_covariates=judge_uncompared_covariates(
+            evaluation, covariates_conclusion
         ),
         network=network_conclusion,
         probabilities=judge_probabilities(evaluation, original_chance_conclusion),
@@ -1117,43 +1126,64 @@ def _list_exclusion_phrases(evaluation: Evaluation) -> list[str]:
 
 def model_and_test_text(evaluation: Evaluation) -> str:
     """Return a description of the main model and of its test."""
-    main_model_name, study_settings = evaluation.models[0], evaluation.settings
+    study_settings = evaluation.settings
+    tested_models_text = f"{evaluation.models[0]} was"
+    if len(evaluation.models) > 1:
+        tested_models_text = "All models were"
+    unit_noun = "scan" if study_settings["people_shared"] else "participant"
+    test_sentence = (
+        f"{tested_models_text} tested by {study_settings['n_folds']}-fold "
+        f"cross-validation with folds divided by {unit_noun}."
+    )
+    scale_sentence = ""
+    if find_method_key(evaluation) in METHODS_OF_SCALES:
+        scale_sentence = _scale_sentence(evaluation)
+    sentences = [
+        test_sentence,
+        _define_main_model(evaluation),
+        _unused_network_sentence(evaluation),
+        scale_sentence,
+    ]
+    return " ".join(filter(None, sentences))
+
+
+def _define_main_model(evaluation: Evaluation) -> str:
+    """Return what the main model is, and the ridge regression that it starts from."""
+    main_model_name, ridge_name = evaluation.models[0], "LSAP-R"
     method_key = find_method_key(evaluation)
     method_title = METHOD_TITLES.get(method_key, "")
-    scale_sentence = ""
-    if method_key in METHODS_OF_SCALES:
-        scale_sentence = _scale_sentence(evaluation)
-    ridge_name = "LSAP-R"
-    ridge_sentence = ""
-    has_ridge = ridge_name in evaluation.models
-    if has_ridge and main_model_name != ridge_name:
-        ridge_sentence = f" {ridge_name} is {METHOD_TITLES['auto']}."
-        # Without a network, only the same settings give the same predictions.
-        has_same_ridge = not tables.has_unused_network(
-            evaluation, main_model_name
-        ) or evaluation.have_same_predictions(main_model_name, ridge_name)
-        if method_key == "ridge and network" and has_same_ridge:
-            method_title = f"{ridge_name} plus {METHOD_TITLES['network']}"
-    unused_network_sentence = ""
-    if tables.has_unused_network(evaluation, main_model_name):
-        equivalent_model_text = "its ridge regression"
-        if has_ridge and evaluation.have_same_predictions(main_model_name, ridge_name):
-            equivalent_model_text = ridge_name
-        if evaluation.have_same_predictions(main_model_name, NESTED_RIDGES[0]):
-            equivalent_model_text = "a ridge regression that uses no connectome"
-        unused_network_sentence = (
-            " The network has no weight in any fold, so all predictions come from "
-            f"{equivalent_model_text}."
-        )
-    folds_text = f"{study_settings['n_folds']}-fold cross-validation"
-    unit_noun = "scan" if study_settings["people_shared"] else "participant"
-    definition_sentence = (
-        f" {main_model_name} is {method_title}." if method_title else ""
-    )
+    definition = f"{main_model_name} is {method_title}." if method_title else ""
+    if ridge_name not in evaluation.models or main_model_name == ridge_name:
+        return definition
+    ridge_definition = f"{ridge_name} is {METHOD_TITLES['auto']}."
+    # Without a network, only the same settings give the same predictions.
+    has_same_ridge = not tables.has_unused_network(
+        evaluation, main_model_name
+    ) or evaluation.have_same_predictions(main_model_name, ridge_name)
+    if method_key != "ridge and network" or not has_same_ridge:
+        return f"{definition} {ridge_definition}".strip()
     return (
-        f"{main_model_name} was tested by {folds_text} with folds divided by "
-        f"{unit_noun}.{definition_sentence}{ridge_sentence}{unused_network_sentence}"
-        f"{scale_sentence}"
+        "The scale of a region is how far its value is averaged along the connectome. "
+        f"{ridge_definition} {main_model_name} is {ridge_name} plus a graph neural "
+        "network that learns a scale for each region."
+    )
+
+
+def _unused_network_sentence(evaluation: Evaluation) -> str:
+    """Return which ridge regression predicts if no network has weight; else ""."""
+    main_model_name, ridge_name = evaluation.models[0], "LSAP-R"
+    if not tables.has_unused_network(evaluation, main_model_name):
+        return ""
+    equivalent_model_text = "its ridge regression"
+    if ridge_name in evaluation.models and evaluation.have_same_predictions(
+        main_model_name, ridge_name
+    ):
+        equivalent_model_text = ridge_name
+    if evaluation.have_same_predictions(main_model_name, NESTED_RIDGES[0]):
+        equivalent_model_text = "a ridge regression that uses no connectome"
+    return (
+        "The network has no weight in any fold, so all predictions come from "
+        f"{equivalent_model_text}."
     )
 
 
@@ -1168,17 +1198,17 @@ def _scale_sentence(evaluation: Evaluation) -> str:
     if list_models_with_scales(evaluation):
         if not is_ranked_by_varied_scales(evaluation):
             return (
-                f" {_SMALL_SCALE_SENTENCE} The report does not rank regions by their "
+                f"{_SMALL_SCALE_SENTENCE} The report does not rank regions by their "
                 "scales."
             )
         scale_model_name = str(select_scale_ranking_table(evaluation)["model"].iloc[0])
         if scale_model_name != evaluation.models[0]:
             source_sentence = (
-                " The report shows the scales of "
-                f"{model_name_with_article(scale_model_name)}."
+                "The report shows the scales of "
+                f"{model_name_with_article(scale_model_name)}. "
             )
     return (
-        f"{source_sentence} {_SMALL_SCALE_SENTENCE} It does not mean that a region "
+        f"{source_sentence}{_SMALL_SCALE_SENTENCE} It does not mean that a region "
         "differs between classes or is important."
     )
 
@@ -1282,11 +1312,12 @@ def judge_covariates(
 ) -> Conclusion:
     """Answer whether age, sex, site or other covariates alone explain the score.
 
-    The answer is always "NOT SHOWN"; its label is the verdict. "AT MOST IN PART", with
-    the names of the compared covariates if others are known: brain data improve the
-    prediction from covariates (`added_value_conclusion`), and the covariates include
-    all columns of which the audit warns. "POSSIBLY": the audit warns of a column that
-    they do not include, or brain data were not shown to improve the prediction. Without
+    The answer is always "NOT SHOWN"; its label is the verdict. "AT MOST IN PART": brain
+    data improve the prediction from covariates (`added_value_conclusion`), and the
+    covariates include all columns of which the audit warns; the question then names
+    only them (see `judge_uncompared_covariates`). "POSSIBLY": the audit warns of a
+    column that they do not include, or brain data were not shown to improve the
+    prediction. Without
     `added_value_conclusion`, "POSSIBLY" means a warning of the audit; "NO WARNING" does
     not exclude an explanation. "NOTHING TO EXPLAIN": no score above chance was shown.
     "NOT TESTED": there is neither a comparison nor a finding of the audit.
@@ -1297,7 +1328,7 @@ def judge_covariates(
             *evaluation.settings["covariates"],
             *_list_uncompared_covariates(evaluation),
         ]
-        question_text = f"Could {_join_with_or(covariate_names)} explain the score?"
+        question_text = _covariates_question(covariate_names)
     finding_table = _covariate_finding_table(evaluation)
     if finding_table is None and added_value_conclusion is None:
         sentence = "No leakage audit was made."
@@ -1382,26 +1413,39 @@ def _judge_by_comparison(
         return replace(audit_conclusion, reason=reason, label=POSSIBLY)
     return replace(
         audit_conclusion,
-        label=_not_explained_verdict(evaluation),
+        question=_covariates_question(modelled_covariate_names),
+        label=IN_PART,
         reason=_covariates_score_sentence(evaluation, main_accuracy),
         sentence=" ".join(_list_covariate_sentences(evaluation, finding_table)),
     )
 
 
-def _not_explained_verdict(evaluation: Evaluation) -> str:
-    """Return the verdict that covariates do not explain a score, by their names.
+def judge_uncompared_covariates(
+    evaluation: Evaluation, covariates_conclusion: Conclusion
+) -> Conclusion | None:
+    """Answer whether age, sex or site explain the score if no model contains them.
 
-    Known covariates that were not compared have a verdict of their own.
+    None if all were compared, or if `covariates_conclusion` speaks of them, too.
     """
     uncompared_covariate_names = _list_uncompared_covariates(evaluation)
-    if not uncompared_covariate_names:
-        return IN_PART
-    modelled_covariate_names = evaluation.settings["covariates"]
-    names_text = ", ".join(modelled_covariate_names)
-    if len(modelled_covariate_names) > N_COVARIATES:
-        names_text = "THOSE COMPARED"
-    uncompared_text = ", ".join(uncompared_covariate_names)
-    return f"{names_text}: {IN_PART}; {uncompared_text}: {NOT_EXCLUDED}".upper()
+    if covariates_conclusion.label != IN_PART or not uncompared_covariate_names:
+        return None
+    sentence = _uncompared_covariates_sentence(
+        evaluation,
+        uncompared_covariate_names,
+        _make_covariate_by_group_score(evaluation),
+    )
+    return Conclusion(
+        _covariates_question(uncompared_covariate_names),
+        NOT_SHOWN,
+        sentence,
+        label=NOT_EXCLUDED,
+    )
+
+
+def _covariates_question(covariate_names: Sequence[str]) -> str:
+    """Return the question whether one of these covariates explains the score."""
+    return f"Could {_join_with_or(covariate_names)} explain the score?"
 
 
 def _list_uncompared_covariates(evaluation: Evaluation) -> list[str]:
@@ -1493,53 +1537,59 @@ def _covariates_only_score(evaluation: Evaluation) -> float:
 def _list_covariate_sentences(
     evaluation: Evaluation, finding_table: pd.DataFrame | None
 ) -> list[str]:
-    """Return which covariates differ, and which were not compared, as sentences."""
-    sentences = []
-    covariate_by_group_score = dict[float, str]()
-    if finding_table is not None and "covariate" in finding_table:
-        sentences.append(_covariate_differences_sentence(finding_table))
-        # Groups also show relations that the model with squares misses.
-        known_kinds = set(map(find_covariate_kind, _list_known_covariates(evaluation)))
-        covariate_by_group_score = {
-            finding_record["balanced_accuracy"]: finding_record["covariate"]
-            for finding_record in finding_table.to_dict("records")
-            if find_covariate_kind(finding_record["covariate"]) in known_kinds
-        }
+    """Return which covariates differ, and which alone scores best, as sentences."""
+    sentences = [_covariate_differences_sentence(finding_table)]
+    # Groups also show relations that the model with squares misses.
+    covariate_by_group_score = _make_covariate_by_group_score(evaluation)
     best_score = max(covariate_by_group_score, default=0.0)
     if best_score > _covariates_only_score(evaluation):
         sentences.append(
             "The best single variable, divided into groups, scores "
             f"{best_score:.2f} ({covariate_by_group_score[best_score]})."
         )
-    uncompared_covariate_names = _list_uncompared_covariates(evaluation)
-    if uncompared_covariate_names:
-        names_text = join_with_and(uncompared_covariate_names)
-        reason_text = f"no model of {tables.covariates_text(evaluation)} contains it"
-        if len(uncompared_covariate_names) > 1:
-            reason_text = reason_text.replace("it", "them")
-        verb = verb_form(len(uncompared_covariate_names), "were")
-        sentence = (
-            f"{capitalize_first_letter(names_text)} {verb} not tested, because "
-            f"{reason_text}."
-        )
-        if uncompared_covariate_names == ["site"] and _shares_sites(evaluation):
-            sentence = "Training and test folds share their sites."
-            site_scores = [
-                score
-                for score, column_name in covariate_by_group_score.items()
-                if find_covariate_kind(column_name) == "site"
-            ]
-            if site_scores:
-                chance_score = 1 / len(evaluation.cohort.classes)
-                chance_text = (
-                    " (not above chance)" if site_scores[0] <= chance_score else ""
-                )
-                sentence = (
-                    f"Site alone scores {site_scores[0]:.2f}{chance_text}, but no site "
-                    "was left out of the training."
-                )
-        sentences.append(sentence)
     return list(filter(None, sentences))
+
+
+def _make_covariate_by_group_score(evaluation: Evaluation) -> dict[float, str]:
+    """Return the known covariates by their scores in the audit."""
+    finding_table = _covariate_finding_table(evaluation)
+    if finding_table is None or "covariate" not in finding_table:
+        return {}
+    known_kinds = set(map(find_covariate_kind, _list_known_covariates(evaluation)))
+    return {
+        finding_record["balanced_accuracy"]: finding_record["covariate"]
+        for finding_record in finding_table.to_dict("records")
+        if find_covariate_kind(finding_record["covariate"]) in known_kinds
+    }
+
+
+def _uncompared_covariates_sentence(
+    evaluation: Evaluation,
+    uncompared_covariate_names: list[str],
+    covariate_by_group_score: Mapping[float, str],
+) -> str:
+    """Return what is known of the covariates that no model contains."""
+    if uncompared_covariate_names == ["site"] and _shares_sites(evaluation):
+        site_scores = [
+            score
+            for score, column_name in covariate_by_group_score.items()
+            if find_covariate_kind(column_name) == "site"
+        ]
+        if not site_scores:
+            return "Training and test folds share their sites."
+        chance_score = 1 / len(evaluation.cohort.classes)
+        chance_text = " (not above chance)" if site_scores[0] <= chance_score else ""
+        return (
+            f"Site alone scores {site_scores[0]:.2f}{chance_text}, but no site was "
+            "left out of the training."
+        )
+    names_text = capitalize_first_letter(join_with_and(uncompared_covariate_names))
+    verb = verb_form(len(uncompared_covariate_names), "were")
+    pronoun = "it" if len(uncompared_covariate_names) == 1 else "them"
+    return (
+        f"{names_text} {verb} not tested, because no model of "
+        f"{tables.covariates_text(evaluation)} contains {pronoun}."
+    )
 
 
 def _covariate_differences_sentence(finding_table: pd.DataFrame | None) -> str:
@@ -1870,9 +1920,8 @@ def judge_simple_models(
         verdict_text = YES
     elif model_names_by_verdict[YES]:
         label = f"{len(model_names_by_verdict[YES])} OF {len(model_conclusions)}"
-    interval_text, p_title = "95%", "p"
+    p_title = "p"
     if n_comparisons > 1:
-        interval_text = "95%, not corrected"
         p_title = f"Holm p over {n_comparisons} comparisons"
     summary_text = _comparisons_summary_text(model_conclusions, model_names_by_verdict)
     return replace(
@@ -1883,8 +1932,8 @@ def judge_simple_models(
         if leak_text
         else summary_text,
         sentence=(
-            f"Score minus that of each model [{interval_text}], {p_title}; YES: p < "
-            f"{ALPHA} and interval above 0."
+            f"Differences in score with 95% interval and {p_title}. YES needs p < "
+            f"{ALPHA} and an interval above 0."
         ),
         label=label,
         partial_conclusions=tuple(model_conclusions),
@@ -2126,7 +2175,9 @@ def _gain_verdict_sentence(
         )
         if conclusion.verdict != YES
     ]
-    excluded_text = f"{join_with_and(excluded_connectome_names)} connectomes"
+    excluded_text = "random connectomes"
+    if len(excluded_connectome_names) < len(RANDOM_CONNECTOMES):
+        excluded_text = f"{join_with_and(excluded_connectome_names)} connectomes"
     return {
         YES: "The connectome of the study adds more information than random "
         "connectomes do.",
@@ -2174,13 +2225,15 @@ def _random_connectome_score_sentence(
         return ""
     verdict_text = _row_verdict(comparison_row)
     verdict_phrase = {
-        YES: "the study's connectome is better",
-        NO: "the random connectome is better",
-        NOT_SHOWN: "no clear difference",
+        YES: "better",
+        NO: "worse",
+        NOT_SHOWN: "not shown to be better",
     }[verdict_text]
     averaging_text = ""
     if verdict_text != YES:
-        averaging_text = " Averaging along any connectome can raise the score."
+        averaging_text = (
+            " Any gain over no connectome (question 2) can come from averaging alone."
+        )
     study_score, random_score = (
         tables.score_interval_table(evaluation, model_name).loc[
             "balanced_accuracy", "estimate"
@@ -2188,10 +2241,10 @@ def _random_connectome_score_sentence(
         for model_name in ("LSAP-R", RANDOM_CONNECTOME_RIDGE)
     )
     return (
-        f"LSAP-R scores {study_score:.3f} with the connectome of the study and "
-        f"{random_score:.3f} with a random one ({RANDOM_CONNECTOME_RIDGE}): "
-        f"{verdict_phrase} ({_difference_text(comparison_row)}, 95%; "
-        f"{_holm_phrase(comparison_row)}).{averaging_text}"
+        f"LSAP-R scores {study_score:.3f} with the study's connectome and "
+        f"{random_score:.3f} with a random one: {verdict_phrase} "
+        f"({_difference_text(comparison_row)}, 95%; {_holm_phrase(comparison_row)})."
+        f"{averaging_text}"
     )
 
 

@@ -24,6 +24,7 @@ from brainlsap.report.conclusions import (
     NO_GAIN,
     NO_WARNING,
     NONE_SHOWN,
+    NOT_EXCLUDED,
     NOT_SHOWN,
     NOT_TESTED,
     NOT_USED,
@@ -41,6 +42,7 @@ from brainlsap.report.conclusions import (
     judge_network,
     judge_probabilities,
     judge_simple_models,
+    judge_uncompared_covariates,
     list_cautions,
     model_and_test_text,
 )
@@ -252,10 +254,8 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
         answer = judge_connectome(judged)
         assert (answer.answer, answer.verdict) == (expected, verdict)
         assert answer.partial_conclusions[1].verdict == verdict
-        # Random connectomes are named if a gain over them is excluded.
-        for connectome_name in RANDOM_CONNECTOMES:
-            is_excluded = verdict in (NO_GAIN, TOO_SMALL)
-            assert (connectome_name in answer.reason) == is_excluded
+        # Both kinds of random connectomes have the same verdict, so none is named.
+        assert not any(name in answer.reason for name in RANDOM_CONNECTOMES)
         # The verdict follows from its three parts.
         assert len(answer.partial_conclusions) == 3
         is_met = {part.answer for part in answer.partial_conclusions} == {YES}
@@ -281,7 +281,7 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
     answer = judge_connectome(replace(gained, connectome_gain=mixed))
     assert answer.partial_conclusions[0].verdict == UNCLEAR
     assert answer.verdict == NO_GAIN
-    assert "relabelled and rewired" in answer.reason
+    assert "over random connectomes" in answer.reason
     # A loss is as large as a gain that counts.
     lost = judge_connectome(replace(gained, connectome_gain=draw_gain_table(-5, 1)))
     assert [part.verdict for part in lost.partial_conclusions] == [YES, LOSS, LOSS]
@@ -503,26 +503,34 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
     assert "AGE and SEX" in found.added_value.question
     assert found.added_value.answer == answer
     assert found.added_value in found.answers
-    # Both answers on covariates stand side by side.
-    place = found.answers.index(found.added_value)
-    assert found.answers[place - 1] == found.covariates
+    # All answers on covariates stand side by side.
+    place = found.answers.index(found.covariates)
+    neighbours = [found.covariates, found.uncompared_covariates, found.added_value]
+    neighbours = [conclusion for conclusion in neighbours if conclusion is not None]
+    assert list(found.answers[place : place + len(neighbours)]) == neighbours
     chance = judge_gain_over_chance(beside)
     assert judge_covariates(beside, chance, found.added_value) == found.covariates
     # Covariates cannot explain the whole score if brain data improve the prediction.
     audit = beside.audit.assign(
         severity="warning", covariate="SEX", balanced_accuracy=0.4, p_value=0.01
     )
-    # Site is in the table but in no model, so the verdict does not speak of it.
-    not_explained = "AGE, SEX: AT MOST IN PART; SITE: NOT EXCLUDED"
-    for covariate, verdict in (("SEX", not_explained), ("SITE", POSSIBLY)):
+    # Site is in the table but in no model, so it has a verdict of its own.
+    for covariate, verdict in (("SEX", IN_PART), ("SITE", POSSIBLY)):
         warned = replace(beside, audit=audit.assign(covariate=covariate))
         expected = verdict if answer == YES else POSSIBLY
         covariates = judge_covariates(warned, chance, found.added_value)
-        assert covariates.question == "Could AGE, SEX or site explain the score?"
+        uncompared = judge_uncompared_covariates(warned, covariates)
         assert covariates.verdict == expected
-        is_excluded = expected == not_explained
+        is_excluded = expected == IN_PART
+        names = "AGE or SEX" if is_excluded else "AGE, SEX or site"
+        assert covariates.question == f"Could {names} explain the score?"
         assert ("Classes differ in SEX" in covariates.sentence) == is_excluded
-        assert ("Site was not tested" in covariates.sentence) == is_excluded
+        assert (uncompared is not None) == is_excluded
+        if uncompared is not None:
+            assert uncompared.question == "Could site explain the score?"
+            assert (uncompared.answer, uncompared.verdict) == (NOT_SHOWN, NOT_EXCLUDED)
+            assert "Site was not tested" in uncompared.sentence
+            assert uncompared in draw_conclusions(warned).answers
         is_site_named = "audit warns of SITE" in covariates.reason
         assert is_site_named == (covariate == "SITE" and answer == YES)
         assert "not adjusted for age, sex and site" in covariates.sentence
@@ -539,12 +547,13 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
     for audit in (beside.audit, None):
         audited = replace(beside, audit=audit)
         covariates = judge_covariates(audited, chance, found.added_value)
-        assert covariates.verdict == (not_explained if answer == YES else POSSIBLY)
+        assert covariates.verdict == (IN_PART if answer == YES else POSSIBLY)
     # With site in the model, every listed variable was compared.
     columns = ["AGE", "SEX", "SITE"]
     complete = replace(beside, settings=beside.settings | {"covariates": columns})
     covariates = judge_covariates(complete, chance, found.added_value)
     assert covariates.verdict == (IN_PART if answer == YES else POSSIBLY)
+    assert judge_uncompared_covariates(complete, covariates) is None
     # The sentence of the methods agrees with the answer.
     confounding = conclusions.confounding_text(beside, found)
     assert ("AGE and SEX do not fully explain" in confounding) == (answer == YES)
@@ -761,9 +770,9 @@ def test_folds_of_a_hardly_trained_network_are_those_with_weight(
 @pytest.mark.parametrize(
     ("better_name", "answer", "score_verdict"),
     [
-        ("LSAP-R", YES, "study's connectome is better"),
-        (RANDOM_CONNECTOME_RIDGE, NOT_SHOWN, "random connectome is better"),
-        (None, YES, "no clear difference"),
+        ("LSAP-R", YES, "better"),
+        (RANDOM_CONNECTOME_RIDGE, NOT_SHOWN, "worse"),
+        (None, YES, "not shown to be better"),
     ],
 )
 def test_the_score_with_a_random_connectome_is_subtracted(
@@ -779,9 +788,8 @@ def test_the_score_with_a_random_connectome_is_subtracted(
     conclusion = judge_connectome(judged)
     row = tables.person_comparison_table(judged, "LSAP-R").set_index("model")
     difference = row.loc[RANDOM_CONNECTOME_RIDGE, "difference"]
-    _, control_text = conclusion.sentence.split(RANDOM_CONNECTOME_RIDGE)
-    assert f"{difference:+.3f}" in control_text
-    assert f"{score_verdict} (" in control_text
+    _, control_text = conclusion.sentence.split("with a random one: ")
+    assert control_text.startswith(f"{score_verdict} ({difference:+.3f}")
     assert conclusion.answer == answer
 
 
@@ -792,8 +800,8 @@ def test_a_random_connectome_is_not_judged_where_none_was_used(make_study):
     same = rows[rows["model"] == NESTED_RIDGES[0]].assign(model="LSAP-R")
     others = rows[rows["model"] != "LSAP-R"]
     unused = replace(study, predictions=pd.concat([others, same]))
-    assert RANDOM_CONNECTOME_RIDGE in judge_connectome(study).sentence
-    assert RANDOM_CONNECTOME_RIDGE not in judge_connectome(unused).sentence
+    assert "with a random one" in judge_connectome(study).sentence
+    assert "with a random one" not in judge_connectome(unused).sentence
 
 
 @pytest.mark.parametrize(
