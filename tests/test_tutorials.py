@@ -3,6 +3,7 @@
 import ast
 import re
 import runpy
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -70,12 +71,33 @@ def test_the_cluster_of_the_tutorial_counts_what_reached_it():
     assert re.search(r"assert n_finished == \d", text)
 
 
+@pytest.fixture
+def brief_cluster(monkeypatch):
+    """Let a cluster of subprocesses have its scheduler here, and no nannies.
+
+    Each of their processes would import torch. The documentation starts all of them.
+    """
+    import distributed
+    from distributed.deploy import subprocess
+
+    def make_scheduler(scheduler_kwargs):
+        return distributed.Scheduler(**scheduler_kwargs | {"dashboard": False})
+
+    start_cluster = partial(
+        distributed.SubprocessCluster, worker_class="distributed.Worker"
+    )
+    monkeypatch.setattr(subprocess, "SubprocessScheduler", make_scheduler)
+    monkeypatch.setattr(distributed, "SubprocessCluster", start_cluster)
+
+
 @pytest.mark.tutorial
 @pytest.mark.filterwarnings("ignore:.*unlike the training")  # as 10 says
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_tutorial_runs_and_says_what_it_does_not_show(
-    path, tmp_path, monkeypatch, capsys
+    path, tmp_path, monkeypatch, capsys, request
 ):
+    if "SubprocessCluster" in path.read_text(encoding="utf-8"):
+        request.getfixturevalue("brief_cluster")
     cells = re.split(r"^# %%", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert cells[0] == ""
     assert cells[1].startswith(" [markdown]\n# # ")
