@@ -11,6 +11,8 @@ import matplotlib.pyplot as plt
 import pytest
 
 from brainlsap.data.connectomes import FORMATS
+from brainlsap.evaluation import models
+from brainlsap.report import page
 from tests.conftest import FEW_POWERS
 from tests.test_docs import load
 
@@ -90,6 +92,19 @@ def brief_cluster(monkeypatch):
     monkeypatch.setattr(distributed, "SubprocessCluster", start_cluster)
 
 
+@pytest.fixture
+def brief_run(monkeypatch):
+    """Let `run` fit two baselines, and draw the one figure that the page shows."""
+    draw_figure_by_name = page.draw_figure_by_name
+
+    def draw_effects(evaluation, atlas, figure_names=("effects",)):
+        names = [name for name in figure_names if name == "effects"]
+        return draw_figure_by_name(evaluation, atlas, names) if names else {}
+
+    monkeypatch.setattr(models, "BASELINES", ("majority class", "logistic regression"))
+    monkeypatch.setattr(page, "draw_figure_by_name", draw_effects)
+
+
 @pytest.mark.tutorial
 @pytest.mark.filterwarnings("ignore:.*unlike the training")  # as 10 says
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
@@ -98,6 +113,8 @@ def test_tutorial_runs_and_says_what_it_does_not_show(
 ):
     if "SubprocessCluster" in path.read_text(encoding="utf-8"):
         request.getfixturevalue("brief_cluster")
+    if "command_line" in path.name:
+        request.getfixturevalue("brief_run")
     cells = re.split(r"^# %%", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert cells[0] == ""
     assert cells[1].startswith(" [markdown]\n# # ")
