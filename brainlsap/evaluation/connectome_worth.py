@@ -130,6 +130,16 @@ class ConnectomeGain:
         return self._make_connectome_verdict(RANDOM_CONNECTOMES)
 
     @property
+    def excluded_random_connectomes(self) -> list[str]:
+        """Random connectomes over which a gain that counts is outside the interval."""
+        high_series = self.table.set_index("connectome")["evidence_lead_high"]
+        return [
+            connectome_name
+            for connectome_name in RANDOM_CONNECTOMES
+            if high_series[connectome_name] < MIN_LOG_CREDIT
+        ]
+
+    @property
     def own_connectome(self) -> ConnectomeVerdict | None:
         """Whether a person's own connectome adds beyond another person's.
 

@@ -115,7 +115,6 @@ NONE_SHOWN, POSSIBLY, NOT_TESTED = "NONE SHOWN", "POSSIBLY", "NOT TESTED"
 SAME = "SAME"
 WARNING, NO_WARNING, NOT_USED = "WARNING", "NO WARNING", "NOT USED"
 NOTHING_TO_EXPLAIN, IN_PART = "NOTHING TO EXPLAIN", "AT MOST IN PART"
-NOT_EXCLUDED = "NOT EXCLUDED"
 TOO_FEW_TO_TELL = "TOO FEW TO TELL"
 NO_GAIN, TOO_SMALL, LOSS, UNCLEAR = "NO GAIN", "TOO SMALL", "LOSS", "UNCLEAR"
 """Verdicts that fit questions for regions or risks; their answer is "NOT SHOWN"."""
@@ -251,9 +250,9 @@ class StudyConclusions:
         """Conclusions in the order of the page."""
         optional_conclusions = (
             self.chance,
+            self.added_value,
             self.covariates,
             self.uncompared_covariates,
-            self.added_value,
             self.network,
             self.probabilities,
             self.simple_models,
@@ -1356,7 +1355,6 @@ def judge_covariates(
             conclusion,
             finding_table,
             added_value_conclusion,
-            chance_conclusion.estimate,
         )
     unadjusted_covariates = _list_unadjusted_covariates(evaluation)
     if not unadjusted_covariates:
@@ -1390,7 +1388,6 @@ def _judge_by_comparison(
     audit_conclusion: Conclusion,
     finding_table: pd.DataFrame | None,
     added_value_conclusion: Conclusion,
-    main_accuracy: float,
 ) -> Conclusion:
     """Answer from the gain of brain data whether covariates explain the score."""
     if added_value_conclusion.answer != YES:
@@ -1415,7 +1412,7 @@ def _judge_by_comparison(
         audit_conclusion,
         question=_covariates_question(modelled_covariate_names),
         label=IN_PART,
-        reason=_covariates_score_sentence(evaluation, main_accuracy),
+        reason=_covariates_limit_sentence(evaluation),
         sentence=" ".join(_list_covariate_sentences(evaluation, finding_table)),
     )
 
@@ -1425,21 +1422,39 @@ def judge_uncompared_covariates(
 ) -> Conclusion | None:
     """Answer whether age, sex or site explain the score if no model contains them.
 
-    None if all were compared, or if `covariates_conclusion` speaks of them, too.
+    None if all were compared, or if `covariates_conclusion` speaks of them, too. The
+    audit gave no warning of them; "NOT TESTED" if it has no score for one of them.
     """
-    uncompared_covariate_names = _list_uncompared_covariates(evaluation)
-    if covariates_conclusion.label != IN_PART or not uncompared_covariate_names:
+    covariate_names = _list_uncompared_covariates(evaluation)
+    if covariates_conclusion.label != IN_PART or not covariate_names:
         return None
-    sentence = _uncompared_covariates_sentence(
-        evaluation,
-        uncompared_covariate_names,
-        _make_covariate_by_group_score(evaluation),
-    )
+    score_by_kind = {
+        find_covariate_kind(covariate_name): score
+        for score, covariate_name in _make_covariate_by_group_score(evaluation).items()
+    }
+    chance_score = 1 / len(evaluation.cohort.classes)
+    sentences, label = [], NO_WARNING
+    for covariate_name in covariate_names:
+        kind = find_covariate_kind(covariate_name)
+        name_text = capitalize_first_letter(covariate_name)
+        if kind in score_by_kind:
+            sentences.append(
+                f"{name_text} alone scores {score_by_kind[kind]:.2f} (chance "
+                f"{chance_score:.2f})."
+            )
+        else:
+            sentences.append(f"{name_text} was not tested.")
+            label = NOT_TESTED
+        if kind == "site" and _shares_sites(evaluation):
+            sentences.append(
+                "Every site is in training and test folds, so scores at new sites may "
+                "differ."
+            )
     return Conclusion(
-        _covariates_question(uncompared_covariate_names),
+        _covariates_question(covariate_names),
         NOT_SHOWN,
-        sentence,
-        label=NOT_EXCLUDED,
+        " ".join(sentences),
+        label=label,
     )
 
 
@@ -1513,18 +1528,13 @@ def _list_unmodelled_covariates(
     ]
 
 
-def _covariates_score_sentence(evaluation: Evaluation, main_accuracy: float) -> str:
-    """Return the score of all covariates together beside that of the main model."""
-    covariates_only_score = _covariates_only_score(evaluation)
-    n_covariates = len(evaluation.settings["covariates"])
-    adverb_text = "together" if n_covariates > 1 else "alone"
-    verb = verb_form(n_covariates, "score")
-    chance_score = 1 / len(evaluation.cohort.classes)
+def _covariates_limit_sentence(evaluation: Evaluation) -> str:
+    """Return that covariates explain at most a part, and from what this follows."""
+    covariates_phrase = tables.covariates_text(evaluation)
+    verb = verb_form(len(evaluation.settings["covariates"]), "explain")
     return (
-        f"{capitalize_first_letter(predictor_text(evaluation))} scores "
-        f"{main_accuracy:.3f}; "
-        f"{tables.covariates_text(evaluation)} {adverb_text} {verb} "
-        f"{covariates_only_score:.3f} (chance {chance_score:.3f})."
+        f"Brain data improve the prediction from {covariates_phrase} (row above), so "
+        f"{covariates_phrase} {verb} at most a part of the score."
     )
 
 
@@ -1561,35 +1571,6 @@ def _make_covariate_by_group_score(evaluation: Evaluation) -> dict[float, str]:
         for finding_record in finding_table.to_dict("records")
         if find_covariate_kind(finding_record["covariate"]) in known_kinds
     }
-
-
-def _uncompared_covariates_sentence(
-    evaluation: Evaluation,
-    uncompared_covariate_names: list[str],
-    covariate_by_group_score: Mapping[float, str],
-) -> str:
-    """Return what is known of the covariates that no model contains."""
-    if uncompared_covariate_names == ["site"] and _shares_sites(evaluation):
-        site_scores = [
-            score
-            for score, column_name in covariate_by_group_score.items()
-            if find_covariate_kind(column_name) == "site"
-        ]
-        if not site_scores:
-            return "Training and test folds share their sites."
-        chance_score = 1 / len(evaluation.cohort.classes)
-        chance_text = " (not above chance)" if site_scores[0] <= chance_score else ""
-        return (
-            f"Site alone scores {site_scores[0]:.2f}{chance_text}, but no site was "
-            "left out of the training."
-        )
-    names_text = capitalize_first_letter(join_with_and(uncompared_covariate_names))
-    verb = verb_form(len(uncompared_covariate_names), "were")
-    pronoun = "it" if len(uncompared_covariate_names) == 1 else "them"
-    return (
-        f"{names_text} {verb} not tested, because no model of "
-        f"{tables.covariates_text(evaluation)} contains {pronoun}."
-    )
 
 
 def _covariate_differences_sentence(finding_table: pd.DataFrame | None) -> str:
@@ -1830,15 +1811,23 @@ def _constant_probabilities_text(evaluation: Evaluation) -> str:
     if probability_table is None:
         return ""
     class_counts = probability_table.idxmax(axis=1).value_counts()
+    main_model_row_mask = evaluation.predictions["model"] == evaluation.models[0]
+    predicted_labels = evaluation.predictions.loc[main_model_row_mask, "predicted"]
+    n_predicted = int((predicted_labels == class_counts.index[0]).sum())
     n_predictions = len(probability_table)
     if class_counts.iloc[0] < MIN_CONSTANT_SHARE * n_predictions:
         return ""
     unit_noun = _prediction_noun(evaluation, n_predictions)
+    weights_text = ""
+    if n_predicted != class_counts.iloc[0]:
+        weights_text = (
+            f", but the predicted class in {n_predicted}, because class weights choose "
+            "the predicted class"
+        )
     return (
         f"{class_counts.index[0]} is the most probable class in {class_counts.iloc[0]} "
-        f"of {count_text(n_predictions, unit_noun)}. "
-        f"{less_probable_predictions_text(evaluation)}"
-    ).strip()
+        f"of {count_text(n_predictions, unit_noun)}{weights_text}."
+    )
 
 
 def less_probable_predictions_text(evaluation: Evaluation) -> str:
@@ -1860,9 +1849,9 @@ def less_probable_predictions_text(evaluation: Evaluation) -> str:
     n_predictions = len(probability_table)
     unit_noun = _prediction_noun(evaluation, n_predictions)
     return (
-        f"Predictions favour small classes: in {n_less_probable} of "
-        f"{count_text(n_predictions, unit_noun)}, another class is more probable than "
-        "the predicted class."
+        "The predicted class is chosen with class weights: in "
+        f"{n_less_probable} of {count_text(n_predictions, unit_noun)}, it is not the "
+        "most probable class."
     )
 
 
@@ -1922,7 +1911,7 @@ def judge_simple_models(
         label = f"{len(model_names_by_verdict[YES])} OF {len(model_conclusions)}"
     p_title = "p"
     if n_comparisons > 1:
-        p_title = f"Holm p over {n_comparisons} comparisons"
+        p_title = f"Holm p for the {n_comparisons} comparisons of Table 1"
     summary_text = _comparisons_summary_text(model_conclusions, model_names_by_verdict)
     return replace(
         hardest_conclusion,
@@ -1932,8 +1921,8 @@ def judge_simple_models(
         if leak_text
         else summary_text,
         sentence=(
-            f"Differences in score with 95% interval and {p_title}. YES needs p < "
-            f"{ALPHA} and an interval above 0."
+            f"Differences in score [95%, not corrected], {p_title}. YES: interval "
+            f"above 0 and p < {ALPHA}."
         ),
         label=label,
         partial_conclusions=tuple(model_conclusions),
@@ -2024,17 +2013,18 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
         return Conclusion(question_text, NOT_SHOWN, sentence)
     verdict_text = _row_verdict(comparison_row)
     difference_text = _difference_text(comparison_row)
-    score_with_brain, score_without_brain = (
+    joint_score, covariates_score, brain_score = (
         tables.score_interval_table(evaluation, model_name).loc[
             "balanced_accuracy", "estimate"
         ]
-        for model_name in (joint_model_name, covariates_model_name)
+        for model_name in (joint_model_name, covariates_model_name, brain_model_name)
     )
     sentence = (
-        f"Balanced accuracy is {score_with_brain:.3f} from brain data with "
-        f"{covariates_phrase}, and {score_without_brain:.3f} from {covariates_phrase} "
+        f"Balanced accuracy is {joint_score:.3f} from brain data with "
+        f"{covariates_phrase}, and {covariates_score:.3f} from {covariates_phrase} "
         f"alone. The difference is {difference_text} (95%; "
-        f"{_holm_phrase(comparison_row)})."
+        f"{_holm_phrase(comparison_row)}). From brain data alone, it is "
+        f"{brain_score:.3f}."
     )
     if evaluation.have_same_predictions(covariates_model_name, joint_model_name):
         sentence = (
@@ -2229,11 +2219,6 @@ def _random_connectome_score_sentence(
         NO: "worse",
         NOT_SHOWN: "not shown to be better",
     }[verdict_text]
-    averaging_text = ""
-    if verdict_text != YES:
-        averaging_text = (
-            " Any gain over no connectome (question 2) can come from averaging alone."
-        )
     study_score, random_score = (
         tables.score_interval_table(evaluation, model_name).loc[
             "balanced_accuracy", "estimate"
@@ -2244,7 +2229,6 @@ def _random_connectome_score_sentence(
         f"LSAP-R scores {study_score:.3f} with the study's connectome and "
         f"{random_score:.3f} with a random one: {verdict_phrase} "
         f"({_difference_text(comparison_row)}, 95%; {_holm_phrase(comparison_row)})."
-        f"{averaging_text}"
     )
 
 

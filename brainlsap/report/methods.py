@@ -20,7 +20,7 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.comparison import N_CALIBRATION_DRAWS
 from brainlsap.evaluation.confounds import list_step_phrases
-from brainlsap.evaluation.connectome_worth import ConnectomeVerdict
+from brainlsap.evaluation.connectome_worth import RANDOM_CONNECTOMES, ConnectomeVerdict
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
 from brainlsap.evaluation.models import (
     MODELS,
@@ -84,14 +84,17 @@ NETWORK_PHRASES = {
     ),
     "no": (
         "A gain in information that would count, beyond the regions' own values and "
-        "their mean, is excluded over at least one kind of random connectomes"
+        "their mean, is excluded over {excluded_kinds}"
     ),
     "unclear": (
         "It is unclear whether the connectome adds more information to the regions' "
         "own values and their mean than random connectomes do"
     ),
 }
-"""Answers to whether the network adds information, by verdict."""
+"""Answers to whether the network adds information, by verdict.
+
+`excluded_kinds` are the random connectomes over which a gain that counts is excluded.
+"""
 
 OWN_PHRASES = {
     "yes": (
@@ -420,11 +423,14 @@ def connectome_sentences(evaluation: Evaluation) -> list[str]:
     evidence_gain_series = connectome_gain.table.set_index("connectome").loc[
         "original", "evidence_gain"
     ]
+    network_phrase = NETWORK_PHRASES[network_gain_verdict.answer].format(
+        excluded_kinds=_excluded_kinds_text(connectome_gain)
+    )
     sentences = [
-        f"{NETWORK_PHRASES[network_gain_verdict.answer]}. The gain in log evidence "
-        f"is {spread_text(evidence_gain_series, n_digits=1)}, which is "
-        f"{_gain_over_null_phrase(network_gain_verdict)} the gain of "
-        f"{NULL_PHRASES[network_gain_verdict.compared_with]}."
+        f"{network_phrase}. The gain in log evidence is "
+        f"{spread_text(evidence_gain_series, n_digits=1)}. Minus the gain of "
+        f"{NULL_PHRASES[network_gain_verdict.compared_with]}, it is "
+        f"{_lead_text(network_gain_verdict)}."
     ]
     if own_connectome_gain_verdict is None:
         sentences.append(
@@ -434,25 +440,29 @@ def connectome_sentences(evaluation: Evaluation) -> list[str]:
     else:
         sentences.append(
             f"{OWN_PHRASES[own_connectome_gain_verdict.answer]}. The gain of "
-            "participants' own connectomes "
-            f"is {_gain_over_null_phrase(own_connectome_gain_verdict)} the gain of "
-            f"{NULL_PHRASES[own_connectome_gain_verdict.compared_with]}."
+            "participants' own connectomes minus the gain of "
+            f"{NULL_PHRASES[own_connectome_gain_verdict.compared_with]} is "
+            f"{_lead_text(own_connectome_gain_verdict)}."
         )
     return sentences
 
 
-def _gain_over_null_phrase(gain_verdict: ConnectomeVerdict) -> str:
-    """Return by how much a gain is larger than that of a null connectome."""
-    low_text, high_text = (
-        spread_text(bound, n_digits=1)
-        for bound in (gain_verdict.low, gain_verdict.high)
+def _lead_text(gain_verdict: ConnectomeVerdict) -> str:
+    """Return the difference from the gain of a null connectome, with its interval."""
+    return (
+        f"{gain_verdict.lead:+z.1f} (90% interval {gain_verdict.low:+z.1f} to "
+        f"{gain_verdict.high:+z.1f})"
     )
-    interval_text = f"(90% interval of the difference {low_text} to {high_text})"
-    lead_text = spread_text(abs(gain_verdict.lead), n_digits=1)
-    if abs(gain_verdict.lead) < 0.05:
-        return f"about as large {interval_text} as"
-    direction = "more" if gain_verdict.lead > 0 else "less"
-    return f"{lead_text} {direction} {interval_text} than"
+
+
+def _excluded_kinds_text(connectome_gain: ConnectomeGain) -> str:
+    """Return over which random connectomes a gain is excluded, and over which not."""
+    excluded_names = connectome_gain.excluded_random_connectomes
+    other_names = [name for name in RANDOM_CONNECTOMES if name not in excluded_names]
+    excluded_text = f"{join_with_and(excluded_names)} connectomes"
+    if other_names:
+        excluded_text += f", but not over {join_with_and(other_names)} connectomes"
+    return excluded_text
 
 
 def chosen_ridges_text(evaluation: Evaluation) -> str:

@@ -337,7 +337,7 @@ def _plot_region_panels(evaluation: Evaluation) -> Any:
     selected_ranking_table = _make_selected_ranking_table(evaluation, feature)
     n_regions = len(selected_ranking_table)
     has_scales = evaluation.ranking is not None
-    has_scales = has_scales and regions.is_ranked_by_varied_scales(evaluation)
+    has_scales = has_scales and regions.has_reported_scales(evaluation)
     n_panels = 3 if has_scales else 2
     panel_axes_array = prepare_axes_array(
         None, PAGE_WIDTH, 24 + 6 * n_regions, n_panels=n_panels
@@ -684,7 +684,7 @@ def write_page(
         training=scale_changes_text(evaluation)
         if "brain" in figure_record_by_name
         else "",
-        has_varied_scales=regions.is_ranked_by_varied_scales(evaluation),
+        has_reported_scales=regions.has_reported_scales(evaluation),
         notes=_list_shareable_notes(evaluation, withhold_names),
         page_tables=table_by_name,
         figures=figure_record_by_name,

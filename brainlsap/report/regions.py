@@ -285,7 +285,7 @@ def region_tests_table(
             p_text(p_value, smallest_p)
             for p_value in selected_test_table[f"p_{statistic_name}"]
         ]
-    if is_ranked_by_varied_scales(evaluation):
+    if has_reported_scales(evaluation):
         scale_table = (
             select_scale_ranking_table(evaluation).set_index("region").loc[region_names]
         )
@@ -343,6 +343,17 @@ def is_ranked_by_varied_scales(evaluation: Evaluation) -> bool:
         return False
     ranking_model_name = str(select_scale_ranking_table(evaluation)["model"].iloc[0])
     return ranking_model_name in list_models_of_varied_scales(evaluation)
+
+
+def has_reported_scales(evaluation: Evaluation) -> bool:
+    """Return whether scales stand beside the tests of the regions.
+
+    Scales that hardly differ, or that two halves of the people order in other ways,
+    would only seem to single out regions.
+    """
+    return is_ranked_by_varied_scales(evaluation) and are_scale_ranks_replicable(
+        evaluation
+    )
 
 
 def select_scale_ranking_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -591,44 +602,12 @@ def _list_side_joined_names(label_texts: list[str]) -> list[str]:
     return region_texts
 
 
-def _statistic_text(
-    evaluation: Evaluation, test_row: pd.Series, statistic_name: str
-) -> str:
-    """Return a statistic with its interval and p, for a sentence."""
-    statistic_symbol = "contrast"
-    if statistic_name == "effect":
-        statistic_symbol = "eta (square root of the explained variance)"
-        if "F" not in test_row.index:
-            statistic_symbol = "correlation with the class number"
-    estimate_text = interval_text(
-        test_row[statistic_name],
-        test_row[f"{statistic_name}_low"],
-        test_row[f"{statistic_name}_high"],
-        2,
-    )
-    statistic_text = f"{statistic_symbol} {estimate_text}"
-    if not has_region_tests(evaluation):
-        return statistic_text
-    p_value = test_row[f"p_{statistic_name}"]
-    return f"{statistic_text}, {p_phrase(p_value, _smallest_possible_p(evaluation))}"
-
-
 def _smallest_possible_p(evaluation: Evaluation) -> float:
     """Return the smallest p that the permutations of the tests of regions can give."""
     n_permutations = int(
         _select_signed_test_table(evaluation)["n_permutations"].iloc[0]
     )
     return compute_smallest_p(evaluation, n_permutations)
-
-
-def _feature_suffix(evaluation: Evaluation, test_row: pd.Series) -> str:
-    """Return the feature of a test, if there are several."""
-    if len(evaluation.cohort.feature_names) == 1:
-        return ""
-    measure_title = feature_title(
-        evaluation.cohort, test_row["feature"], test_row["region"]
-    )
-    return f" ({measure_title})"
 
 
 def _family_text(evaluation: Evaluation) -> str:
@@ -663,19 +642,13 @@ def _make_effect_answer(
             "This does not mean that the classes are equal.",
         )
     largest_effect_row = selected_test_table.iloc[0]
-    largest_statistic_text = (
-        f"{region_names_text([largest_effect_row['region']], atlas)}"
-        f"{_feature_suffix(evaluation, largest_effect_row)}: "
-        f"{_statistic_text(evaluation, largest_effect_row, 'effect')}"
-    )
     caution_text = _effect_caution_text(evaluation)
     if not has_region_tests(evaluation):
         n_permutations = int(largest_effect_row["n_permutations"])
         answer_text = (
             "This was not tested, because there were "
             f"{count_text(n_permutations, 'permutation')} and at least "
-            f"{ranks.FEWEST_PERMUTATIONS} are needed. The largest effect is in "
-            f"{largest_statistic_text}."
+            f"{ranks.FEWEST_PERMUTATIONS} are needed."
         )
         caution_text = "A large effect without a test may be noise."
         return RegionAnswer(question_text, answer_text, NO_CLAIM, caution_text)
@@ -698,8 +671,7 @@ def _make_effect_answer(
         answer_text = (
             f"Yes, in {len(significant_region_names)} of "
             f"{count_text(n_measured_regions, 'region')}: "
-            f"{region_names_text(significant_region_names, atlas)} ({family_text}). "
-            f"The largest effect is in {largest_statistic_text}."
+            f"{region_names_text(significant_region_names, atlas)} ({family_text})."
         )
         claim_text = (
             f"{_effect_claim_text(evaluation)} in each region with p (effect) < 0.05. "
@@ -708,8 +680,7 @@ def _make_effect_answer(
     else:
         answer_text = (
             "No difference was shown in any of "
-            f"{count_text(n_measured_regions, 'region')} ({family_text}). The largest "
-            f"effect, which is not significant, is in {largest_statistic_text}."
+            f"{count_text(n_measured_regions, 'region')} ({family_text})."
         )
         claim_text = "No region was shown to differ between classes."
         caution_text = "This does not mean that the classes are equal."
@@ -780,18 +751,6 @@ def _make_contrast_answer(
             NO_CLAIM,
             caution_text,
         )
-    # Contrasts in the direction of the effect are positive here.
-    directed_contrasts = region_test_table["contrast"] * np.sign(
-        region_test_table["effect"]
-    )
-    largest_contrast_row: Any = region_test_table.loc[
-        directed_contrasts.fillna(-np.inf).idxmax()
-    ]
-    largest_statistic_text = (
-        f"{region_names_text([largest_contrast_row['region']], atlas)}"
-        f"{_feature_suffix(evaluation, largest_contrast_row)}: "
-        f"{_statistic_text(evaluation, largest_contrast_row, 'contrast')}"
-    )
     if not has_region_tests(evaluation):
         answer_text = "This was not tested, because there were too few permutations."
         caution_text = "A large contrast without a test may be noise."
@@ -801,10 +760,7 @@ def _make_contrast_answer(
     ].sort_values(["p_contrast", "contrast_z"], ascending=[True, False])
     peak_region_names = list(peak_table["region"].unique())
     if not peak_region_names:
-        answer_text = (
-            "This was not shown for any region. The largest contrast, which is not "
-            f"significant, is in {largest_statistic_text}."
-        )
+        answer_text = "This was not shown for any region."
         caution_text = (
             "This does not mean that the difference is equal in all regions. A larger "
             "difference in some regions may be too small or too widespread to be "
@@ -812,16 +768,9 @@ def _make_contrast_answer(
         )
         claim_text = "No region was shown to stand out from connected regions."
         return RegionAnswer(question_text, answer_text, claim_text, caution_text)
-    largest_peak_row: Any = peak_table.loc[
-        directed_contrasts[peak_table.index].idxmax()
-    ]
     answer_text = (
         f"Yes, in {count_text(len(peak_region_names), 'region')}: "
-        f"{region_names_text(peak_region_names, atlas)}. The largest contrast of these "
-        "is in "
-        f"{region_names_text([largest_peak_row['region']], atlas)}"
-        f"{_feature_suffix(evaluation, largest_peak_row)}: "
-        f"{_statistic_text(evaluation, largest_peak_row, 'contrast')}."
+        f"{region_names_text(peak_region_names, atlas)}."
     )
     claim_text = (
         "In each region with p (contrast) < 0.05, the difference is larger than the "

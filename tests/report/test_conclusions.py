@@ -24,7 +24,6 @@ from brainlsap.report.conclusions import (
     NO_GAIN,
     NO_WARNING,
     NONE_SHOWN,
-    NOT_EXCLUDED,
     NOT_SHOWN,
     NOT_TESTED,
     NOT_USED,
@@ -504,8 +503,8 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
     assert found.added_value.answer == answer
     assert found.added_value in found.answers
     # All answers on covariates stand side by side.
-    place = found.answers.index(found.covariates)
-    neighbours = [found.covariates, found.uncompared_covariates, found.added_value]
+    place = found.answers.index(found.added_value)
+    neighbours = [found.added_value, found.covariates, found.uncompared_covariates]
     neighbours = [conclusion for conclusion in neighbours if conclusion is not None]
     assert list(found.answers[place : place + len(neighbours)]) == neighbours
     chance = judge_gain_over_chance(beside)
@@ -528,9 +527,14 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
         assert (uncompared is not None) == is_excluded
         if uncompared is not None:
             assert uncompared.question == "Could site explain the score?"
-            assert (uncompared.answer, uncompared.verdict) == (NOT_SHOWN, NOT_EXCLUDED)
-            assert "Site was not tested" in uncompared.sentence
+            assert (uncompared.answer, uncompared.verdict) == (NOT_SHOWN, NOT_TESTED)
             assert uncompared in draw_conclusions(warned).answers
+            # A column that the audit tested without a warning has its score.
+            site_row = warned.audit[:1].assign(covariate="SITE", severity="note")
+            noted = replace(warned, audit=pd.concat([warned.audit, site_row]))
+            tested = judge_uncompared_covariates(noted, covariates)
+            assert (tested.answer, tested.verdict) == (NOT_SHOWN, NO_WARNING)
+            assert f"{site_row['balanced_accuracy'].iloc[0]:.2f}" in tested.sentence
         is_site_named = "audit warns of SITE" in covariates.reason
         assert is_site_named == (covariate == "SITE" and answer == YES)
         assert "not adjusted for age, sex and site" in covariates.sentence
@@ -560,12 +564,12 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
     assert ("site, scanner or another" in confounding) == (answer == YES)
     # Verbs agree with the number of covariates, not of their kinds.
     for columns, verbs in (
-        (["AGE"], ("scores", "does")),
-        (["SITE", "site"], ("score", "do")),
+        (["AGE"], ("explains", "does")),
+        (["SITE", "site"], ("explain", "do")),
     ):
         named = replace(beside, settings=beside.settings | {"covariates": columns})
         judged = draw_conclusions(named)
-        is_stated = f" {verbs[0]} 0." in judged.covariates.reason.split(";")[-1]
+        is_stated = f" {verbs[0]} at most" in judged.covariates.reason
         assert is_stated == (answer == YES)
         confounding = conclusions.confounding_text(named, judged)
         assert (f" {verbs[1]} not fully explain" in confounding) == (answer == YES)
@@ -652,7 +656,7 @@ def test_a_gain_over_some_simple_models_is_a_number():
         )
         assert "Holm" not in judged.sentence
         of_many = judge_simple_models(comparisons, n_comparisons=9)
-        assert "Holm p over 9 comparisons" in of_many.sentence
+        assert "9 comparisons" in of_many.sentence
         assert "difference" not in judge_simple_models(comparisons, 9, "leak").reason
 
 

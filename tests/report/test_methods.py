@@ -457,8 +457,15 @@ def test_credit_to_the_connectome_is_that_of_the_verdicts(make_evaluation):
         table = draw_gain_table(lead, half_width)
         judged = replace(evaluation, connectome_gain=table)
         network, own = connectome_sentences(judged)
-        assert network.startswith(NETWORK_PHRASES[answer])
+        excluded_kinds = "relabelled and rewired connectomes"
+        phrase = NETWORK_PHRASES[answer].format(excluded_kinds=excluded_kinds)
+        assert network.startswith(phrase)
         assert own.startswith(OWN_PHRASES[answer])
+    # A gain that is excluded over one kind only is not called excluded over both.
+    mixed = draw_gain_table(0, 1)
+    mixed.loc[mixed["connectome"] == "relabelled", "evidence_lead_high"] = 4.0
+    network, _ = connectome_sentences(replace(evaluation, connectome_gain=mixed))
+    assert "over rewired connectomes, but not over relabelled connectomes" in network
     assert "log Bayes factor" in " ".join(list_supplement_paragraphs(judged))
     shared = replace(evaluation, connectome_gain=draw_gain_table(8, 3, is_shared=True))
     assert "same connectome" in connectome_sentences(shared)[1]
