@@ -23,12 +23,12 @@ LONG_FILES = (
     "test_cli.py",
     "test_conclusions.py",
     "test_cross_validation.py",
-    "test_determinism.py",
     "test_external.py",
     "test_methods.py",
     "test_models.py",
     "test_own_data.py",
     "test_plots.py",
+    "test_processes.py",
     "test_report.py",
     "test_workflow.py",
 )

@@ -1,8 +1,7 @@
-"""What an import costs, what the package offers, and who may import whom."""
+"""What the package offers, and who may import whom."""
 
 import ast
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,41 +10,6 @@ import pytest
 import brainlsap
 
 ROOT = Path(__file__).parents[1]
-HEAVY = ("torch", "matplotlib", "nilearn", "plotly", "sklearn", "jinja2", "h5py")
-
-
-STEPS = (
-    "import brainlsap, brainlsap.data",
-    "brainlsap.load_atlas('desikan82').names",
-    "from brainlsap.cli import main\ntry: main(['--help'])\nexcept SystemExit: 0",
-    "import brainlsap.evaluation, brainlsap.report.tables, brainlsap.report.page",
-)
-
-
-@pytest.fixture(scope="module")
-def loaded():
-    """Return which heavy libraries a fresh process has loaded after each step."""
-    count = f"print('loaded', *[name for name in {HEAVY!r} if name in sys.modules])"
-    code = "\n".join(["import sys", *(f"{step}\n{count}" for step in STEPS)])
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=ROOT,
-    )
-    assert done.stderr == ""
-    lines = [line.split() for line in done.stdout.splitlines()]
-    return [set(words[1:]) for words in lines if words[:1] == ["loaded"]]
-
-
-def test_light_imports_stay_light(loaded):
-    assert loaded[:3] == [set()] * 3
-
-
-def test_evaluation_and_report_need_no_torch(loaded):
-    assert "sklearn" in loaded[3]
-    assert "torch" not in loaded[3]
 
 
 @pytest.mark.parametrize("name", brainlsap.__all__)

@@ -1,6 +1,6 @@
 """A model in a file: the same predictions, and nothing else.
 
-`evaluation/test_determinism.py` loads a model in another process.
+`test_processes.py` loads a model in another process.
 """
 
 import json

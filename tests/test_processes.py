@@ -1,4 +1,7 @@
-"""The same bytes, whatever the processes, locale, hash seed and threads."""
+"""Fresh processes: what they import, and that they give the same bytes.
+
+Neither locale, hash seed and threads change results, nor do the processes of joblib.
+"""
 
 import json
 import locale
@@ -8,13 +11,31 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from brainlsap.evaluation import cross_validate, make_models
 from brainlsap.simulation import make_cohort
 
-PROGRAM = """
-import gc, hashlib, json, locale, sys, tempfile
+HEAVY = ("torch", "matplotlib", "nilearn", "plotly", "sklearn", "jinja2", "h5py")
+STEPS = (
+    "import brainlsap, brainlsap.data",
+    "brainlsap.load_atlas('desikan82').names",
+    "from brainlsap.cli import main\ntry: main(['--help'])\nexcept SystemExit: 0",
+    "import brainlsap.evaluation, brainlsap.report.tables, brainlsap.report.page",
+)
+LIST_IMPORTS = (
+    f"imported_names.append([name for name in {HEAVY!r} if name in sys.modules])"
+)
+START = "\n".join(f"{step}\n{LIST_IMPORTS}" for step in STEPS)
+PROGRAM = f"""
+import gc, sys, warnings
 gc.disable()  # Its rounds slow imports.
+imported_names = []
+{START}
+"""
+PROGRAM += """
+warnings.simplefilter("ignore")  # few epochs and people
+import hashlib, json, locale, tempfile
 from dataclasses import replace
 from pathlib import Path
 from brainlsap.evaluation import (
@@ -52,7 +73,8 @@ if not stored.exists():  # the next process loads what this one has fitted
 loaded = load_model(stored)
 texts["stored model"] = loaded.predict_proba(cohort.to_array()).tobytes()
 assert "torch._dynamo" not in sys.modules  # torch's compiler, slow to import
-print(json.dumps({k: hashlib.sha256(v).hexdigest() for k, v in texts.items()}))
+hashes = {name: hashlib.sha256(text).hexdigest() for name, text in texts.items()}
+print(json.dumps({"imports": imported_names, "hashes": hashes}))
 """
 
 # Locale, hash seed and threads of a process.
@@ -71,23 +93,42 @@ def or_plain(name):
     return name
 
 
-def test_predictions_scales_and_tables_are_the_same_bytes(tmp_path):
-    program = tmp_path / "program.py"
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory):
+    """Return what the program prints in each combination: imports and hashes."""
+    folder = tmp_path_factory.mktemp("processes")
+    program = folder / "program.py"
     program.write_text(PROGRAM)
-    found = []
+    outputs = []
     for name, seed, threads in COMBINATIONS:
-        told = {"LC_ALL": or_plain(name), "PYTHONHASHSEED": seed}
+        variables = {"LC_ALL": or_plain(name), "PYTHONHASHSEED": seed}
         # Kernels of AVX2 machines (elsewhere ignored) sum in an order that follows the
         # number of threads; those of AVX-512 hide it.
-        told |= {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
-        told |= {"OPENBLAS_CORETYPE": "Haswell", "PYTHONPATH": str(Path.cwd())}
-        call = [sys.executable, str(program), str(tmp_path / "model")]
-        env = os.environ | told
-        printed = subprocess.run(call, env=env, check=True, stdout=subprocess.PIPE)
-        found.append(json.loads(printed.stdout))
+        variables |= {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
+        variables |= {"OPENBLAS_CORETYPE": "Haswell", "PYTHONPATH": str(Path.cwd())}
+        call = [sys.executable, "-W", "error", str(program), str(folder / "model")]
+        done = subprocess.run(
+            call, env=os.environ | variables, check=True, capture_output=True
+        )
+        assert done.stderr == b""
+        outputs.append(json.loads(done.stdout.splitlines()[-1]))
+    return outputs
+
+
+def test_light_imports_stay_light(outputs):
+    assert outputs[0]["imports"][:3] == [[]] * 3
+
+
+def test_evaluation_and_report_need_no_torch(outputs):
+    assert "sklearn" in outputs[0]["imports"][3]
+    assert "torch" not in outputs[0]["imports"][3]
+
+
+def test_predictions_scales_and_tables_are_the_same_bytes(outputs):
+    first, second = (output["hashes"] for output in outputs)
     kept = ("predictions", "scales", "fits", "ranking", "audit")
-    assert {f"{name}.tsv" for name in kept} <= set(found[0])
-    assert found[0] == found[1]
+    assert {f"{name}.tsv" for name in kept} <= set(first)
+    assert first == second
 
 
 def test_processes_of_joblib_change_nothing():
