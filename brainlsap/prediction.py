@@ -966,7 +966,7 @@ def add_labels(cohort: Cohort, label_name: str | None, folder: str | Path) -> Co
         return cohort
     label_series = get_label_series(cohort, label_name)
     if label_series is None:
-        covariates_text = ", ".join(map(str, cohort.table.columns[len(KEY_COLUMNS) :]))
+        covariates_text = join_with_commas(cohort.table.columns[len(KEY_COLUMNS) :], 8)
         raise ParameterError(
             f"{folder}: the label {label_name!r} is not a column of the participants "
             f"table; its columns are {covariates_text or 'none besides the ID'}. Name "

@@ -47,7 +47,7 @@ from brainlsap.data.flow import (
     match_excluded_scan_names,
 )
 from brainlsap.data.id_columns import id_column_sentence, make_visit_column_advice
-from brainlsap.data.region_tables import TableContents
+from brainlsap.data.region_tables import TableContents, make_pandas_reading_text
 from brainlsap.data.tables import (
     MissingWords,
     TableColumns,
@@ -584,7 +584,11 @@ def list_scans(
     """
     folder = feature_sources.study_files.folder
     label_name = _find_label_column_name(
-        facts_by_person_and_visit, label_name, people_table_name, folder
+        facts_by_person_and_visit,
+        label_name,
+        people_table_name,
+        folder,
+        feature_sources.people_contents,
     )
     _refuse_foreign_visits(
         facts_by_person_and_visit, feature_sources.study_files, people_table_name
@@ -816,6 +820,7 @@ def _find_label_column_name(
     label_name: str | None,
     people_table_name: str,
     folder: Path,
+    people_contents: TableContents | None,
 ) -> str | None:
     """Return the column of labels in the spelling of the table, which may differ."""
     column_names = _list_fact_names(facts_by_person_and_visit)
@@ -831,14 +836,36 @@ def _find_label_column_name(
         if column_name.lower() == label_name.lower()
     ]
     if len(matching_names) != 1:
+        columns_text = join_with_commas(column_names, 8) or "none besides the ID"
+        advice = f"Name the label column with {option_text('label')}"
+        if people_contents is not None and _has_person_named(
+            facts_by_person_and_visit, label_name
+        ):
+            reading_text = make_pandas_reading_text(
+                people_contents.path, people_contents.sheet_name, "index_col=0"
+            )
+            advice = (
+                "The rows seem to be columns, because the first column contains "
+                f"{label_name!r}. Transpose the table: {reading_text}.T"
+            )
         raise CohortError(
             f"{people_table_name} has no column {label_name!r} for the label; its "
-            f"columns are {', '.join(column_names) or 'none besides the ID'}. Name the "
-            f"label column with {option_text('label')}",
+            f"columns are {columns_text}. {advice}",
             path=folder,
             values=propose_label_option([_make_fact_table(facts_by_person_and_visit)]),
         )
     return matching_names[0]
+
+
+def _has_person_named(
+    facts_by_person_and_visit: FactsByPersonAndVisit, name: str
+) -> bool:
+    """Return whether the id of a person is a name, in any case."""
+    return any(
+        visit_identity.participant.lower() == name.lower()
+        for identity_facts_by_visit in facts_by_person_and_visit.values()
+        for visit_identity, _ in identity_facts_by_visit.values()
+    )
 
 
 def _make_fact_table(facts_by_person_and_visit: FactsByPersonAndVisit) -> pd.DataFrame:

@@ -317,19 +317,36 @@ def _refuse_regions_as_rows(
         or any(atlas.find(column_name) is not None for column_name in column_names)
     ):
         return
-    file_name = Path(table_path).name
-    read_text = f"pandas.read_csv({file_name!r})"
-    if Path(table_path).suffix.lower() == ".xlsx":
-        sheet_text = f", {sheet_name!r}" if sheet_name else ""
-        read_text = f"pandas.read_excel({file_name!r}{sheet_text})"
+    reading_text = make_pandas_reading_text(table_path, sheet_name)
     raise FileFormatError(
         f"the rows are regions ({first_column_name or 'the first column'}: "
         f"{join_with_commas(region_names, 2)}) and the columns seem to be "
         f"participants ({join_with_commas(column_names, 2)}); expected one row per "
         "scan",
         path=_file_and_sheet_name(table_path, sheet_name),
-        advice=f"Transpose the table: {read_text}.set_index({first_column_name!r}).T",
+        advice=f"Transpose the table: {reading_text}"
+        f".set_index({first_column_name!r}).T",
     )
+
+
+def make_pandas_reading_text(
+    table_path: str | Path, sheet_name: str, *argument_texts: str
+) -> str:
+    r"""Return the Python code that reads a table with pandas.
+
+    >>> print(make_pandas_reading_text("people.tsv", "", "index_col=0"))
+    pandas.read_csv('people.tsv', sep='\t', index_col=0)
+    """
+    table_path = Path(table_path)
+    function_name = "read_csv"
+    all_argument_texts = [repr(table_path.name)]
+    if table_path.suffix.lower() == ".xlsx":
+        function_name = "read_excel"
+        all_argument_texts += [repr(sheet_name)] * bool(sheet_name)
+    elif table_path.suffix.lower() == ".tsv":
+        all_argument_texts.append(r"sep='\t'")
+    all_argument_texts += argument_texts
+    return f"pandas.{function_name}({', '.join(all_argument_texts)})"
 
 
 def read_table_contents(
@@ -1270,7 +1287,7 @@ def _read_static_names_and_cells(
         content_text = "region names" if name_column_name is None else "values"
         raise FileFormatError(
             f"no column has one of the names {', '.join(expected_column_names)}; the "
-            f"columns are {', '.join(cells_by_column)}. Give one of these "
+            f"columns are {join_with_commas(cells_by_column, 8)}. Give one of these "
             f"names to the column that contains the {content_text}.",
             path=table_path,
         )

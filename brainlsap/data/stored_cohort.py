@@ -56,6 +56,7 @@ from brainlsap.findings import (
 from brainlsap.text import (
     count_text,
     format_leave_out_advice,
+    join_with_commas,
     named_counts_text,
     option_text,
     verb_form,
@@ -602,7 +603,7 @@ def _make_cohort_of_labels(
         ]
         raise CohortError(
             f"the table has no column {label!r} for the label; its columns are "
-            f"{', '.join(column_names)}. Name the label column with "
+            f"{join_with_commas(column_names, 8)}. Name the label column with "
             f"{option_text('label')}",
             path=cohort_path,
         )

@@ -667,9 +667,9 @@ def find_covariate_column(table: pd.DataFrame, covariate_name: str) -> str:
     raise ParameterError(
         f"the covariates contain {'more than one' if matching_column_names else 'no'} "
         f"column {covariate_name!r}; their columns are "
-        f"{', '.join(covariate_column_names) or 'none'}. If the column is missing, add "
-        "it to the table of participants (for arrays in Python: to covariates=). A "
-        f"label cannot be a covariate.{advice_text}"
+        f"{join_with_commas(covariate_column_names, 8) or 'none'}. If the column is "
+        "missing, add it to the table of participants (for arrays in Python: to "
+        f"covariates=). A label cannot be a covariate.{advice_text}"
     )
 
 

@@ -965,3 +965,28 @@ def test_a_column_of_yes_and_no_names_nobody(two_tables, tiny, head, words, id_h
 def test_clinical_spellings_of_stages_have_the_order_of_stages():
     labels = ["AD dementia", "aMCI", "HC", "aMCI", "AD dementia", "HC"]
     assert order_classes(labels) == (("HC", "aMCI", "AD dementia"), True)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("participants.csv", "'participants.csv', index_col=0"),
+        ("participants.tsv", r"'participants.tsv', sep='\t', index_col=0"),
+    ],
+)
+def test_a_transposed_table_of_people_is_called_so(tmp_path, tiny, name, arguments):
+    table = pd.DataFrame(
+        {"Diagnosis": ["CN", "AD"] * 6, "age": range(60, 72)},
+        index=[f"UKB{n:03d}" for n in range(12)],
+    )
+    separator = "\t" if name.endswith("tsv") else ","
+    table.T.to_csv(tmp_path / name, sep=separator)
+    with refused("the first column contains 'diagnosis'") as error:
+        load_cohort(tmp_path, tiny, connectome="none")
+    assert "UKB006, UKB007 and 4 more." in str(error.value)
+    assert f"Transpose the table: pandas.read_csv({arguments}).T" in str(error.value)
+    # The advice gives a table that has the label.
+    advised_table = pd.read_csv(tmp_path / name, sep=separator, index_col=0).T
+    advised_table.to_csv(tmp_path / name, sep=separator)
+    count_texts = check_cohort(tmp_path, tiny, connectome="none").count_texts
+    assert "number of scans by Diagnosis: CN (6), AD (6)" in count_texts
