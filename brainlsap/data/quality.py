@@ -346,7 +346,8 @@ def _compute_columns_and_flags(
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
     missing_value_mask = np.isnan(feature_values)
     n_measured_by_scan = np.maximum(cohort.n_rois - missing_value_mask.sum(axis=1), 1)
-    absolute_deviations = np.abs(compute_robust_deviations(feature_values))
+    value_deviations = compute_robust_deviations(feature_values)
+    absolute_deviations = np.abs(value_deviations)
     varying_region_mask = np.median(np.nan_to_num(absolute_deviations), axis=0) > 0
     outlier_value_mask = absolute_deviations > MAX_REGION_DEVIATION
     outlier_value_mask &= varying_region_mask & (cohort.n_scans >= MIN_SCANS)
@@ -398,7 +399,7 @@ def _compute_columns_and_flags(
             cohort, f"{feature_name} missing", unusually_missing_mask
         ),
         np.where(n_equal_by_scan > max_n_regions, equal_texts, ""),
-        _make_far_flag_texts(cohort, feature_name, absolute_deviations, far_scan_mask),
+        _make_far_flag_texts(cohort, feature_name, value_deviations, far_scan_mask),
     ]
 
 
@@ -472,21 +473,27 @@ def _make_region_flag_texts(
 def _make_far_flag_texts(
     cohort: Cohort,
     feature_name: str,
-    absolute_deviations: np.ndarray,
+    value_deviations: np.ndarray,
     far_scan_mask: np.ndarray,
 ) -> np.ndarray:
     """Return a flag of every scan that is far as a whole, with its farthest regions."""
-    filled_deviations = np.nan_to_num(absolute_deviations)
-    farthest_region_indices = np.argsort(-filled_deviations, axis=1)[:, :3]
+    filled_deviations = np.nan_to_num(value_deviations)
+    farthest_region_indices = np.argsort(-np.abs(filled_deviations), axis=1)[:, :3]
     farthest_region_mask = np.zeros(filled_deviations.shape, dtype=bool)
     np.put_along_axis(
         farthest_region_mask, farthest_region_indices, far_scan_mask[:, None], axis=1
     )
+    n_higher_by_scan = (filled_deviations > 0).sum(axis=1)
+    n_lower_by_scan = (filled_deviations < 0).sum(axis=1)
     far_texts = [
-        f"{feature_name} very different from other scans, most of all in "
+        f"{feature_name} very different from other scans (higher than their median in "
+        f"{n_higher} of {cohort.n_rois} regions, lower in {n_lower}), most of all in "
         f"{region_text}. Check the image and its processing"
-        for region_text in _list_region_texts_by_scan(
-            cohort, feature_name, farthest_region_mask
+        for n_higher, n_lower, region_text in zip(
+            n_higher_by_scan,
+            n_lower_by_scan,
+            _list_region_texts_by_scan(cohort, feature_name, farthest_region_mask),
+            strict=True,
         )
     ]
     return np.where(far_scan_mask, far_texts, "")

@@ -214,7 +214,8 @@ def test_features(cohort):
         X[5, 20, 0] = 0.05
 
     flag = quality_table(change(cohort, features=lower))["flags"].iloc[5]
-    far_text = flag.partition("fdg very different from other scans, most of all in ")[2]
+    assert int(flag.partition(", lower in ")[2].split(")")[0]) >= 30
+    far_text = flag.partition("most of all in ")[2]
     assert f"{cohort.region_names[20]} (0.05; in other scans " in far_text
 
 
