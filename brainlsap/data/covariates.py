@@ -24,7 +24,10 @@ COVARIATES = {
     "site": ("site", "center", "centre", "hospital", "cohort", "zentrum", "standort"),
     "scanner": ("scanner", "manufacturer", "vendor", "model", "field_strength"),
     "phase": ("phase", "protocol", "colprot", "origprot", "study"),
-    "education": ("education", "education_years", "pteducat"),
+    "education": (
+        *("education", "education_years", "years_of_education", "educ", "pteducat"),
+        *("schuljahre", "bildungsjahre"),
+    ),
     "family": ("family", "household", "twin", "pair", "mother", "father"),
     "head size": (
         *("etiv", "icv", "tiv", "intracranial_volume"),

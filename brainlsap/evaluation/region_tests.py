@@ -25,8 +25,9 @@ other connections than those given leaves peaks where nothing began.
 
 Values are standardised by region before neighbours are averaged: units may differ
 between regions (mm, mm3), and a difference common to all regions cancels in
-:math:`x_p - m_p`. A person whose label never changes counts once, by the mean over
-scans; otherwise scans are the rows, weighted so that every person counts the same.
+:math:`x_p - m_p`. If no person's label changes between visits, every person is one row,
+the mean over scans. If the label of any person changes, the rows are the scans of all
+people, weighted so that every person counts the same.
 
 Labels are permuted among people with the same number of scans, all scans of a person
 together. Covariates are treated as by Freedman and Lane (1983, J Business Econ Stat

@@ -18,7 +18,7 @@ from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.region_tests import MIN_PEOPLE_SHOWN
 from brainlsap.exceptions import ParameterError
-from brainlsap.text import option_text, p_text
+from brainlsap.text import count_text, option_text, p_text, verb_form
 
 DEFAULT_COLUMNS = ("age", "sex", "site")
 """Default columns of the table of participants, if the cohort has them."""
@@ -190,6 +190,31 @@ def demographics_table(
     return characteristics_table
 
 
+def count_people_in_several_classes(cohort_table: pd.DataFrame) -> int:
+    """Return the number of people whose scans have different labels."""
+    return int((cohort_table.groupby("participant")["label"].nunique() > 1).sum())
+
+
+def several_classes_text(cohort_table: pd.DataFrame) -> str:
+    """Return how Table 1 counts people with scans in several classes; "" for none."""
+    scan_table = sort_scan_table_by_visit(cohort_table)
+    n_people = count_people_in_several_classes(cohort_table)
+    if not n_people:
+        return ""
+    first_labels = scan_table.drop_duplicates("participant")["label"].astype(str)
+    first_counts_text = ", ".join(
+        f"{class_name} {n_in_class}"
+        for class_name, n_in_class in first_labels.value_counts(sort=False).items()
+    )
+    pronoun, verb = ("They", "count") if n_people > 1 else ("This one", "counts")
+    return (
+        f"{count_text(n_people, 'participant')} {verb_form(n_people, 'have')} scans in "
+        f"several classes. {pronoun} {verb} once in the column of each of these "
+        f"classes. In the total and in the tests, {pronoun.lower()} {verb} once, in "
+        f"the class of the first scan ({first_counts_text})."
+    )
+
+
 def make_table1_settings(
     cohort_table: pd.DataFrame,
     columns: str | Sequence[str] | None,
@@ -336,7 +361,7 @@ def _make_count_records(
         for group_name, group_series in series_by_group.items()
     }
     total_texts = texts_by_group["total"].dropna()
-    category_names = sorted(total_texts.unique())
+    category_names = sorted(total_texts.unique(), key=_make_category_sort_key)
     if (
         len(category_names) > MAX_CATEGORIES
         or len(category_names) > len(total_texts) / 2
@@ -361,6 +386,14 @@ def _make_count_records(
             table_record[group_name] = f"{n_people_in_category}{share_text}"
         table_records.append(table_record)
     return table_records
+
+
+def _make_category_sort_key(category_text: str) -> tuple[float, str]:
+    """Return a key that sorts numbers by size, before other categories."""
+    try:
+        return float(category_text), ""
+    except ValueError:
+        return float("inf"), category_text
 
 
 def _category_text(cell_value: object) -> object:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from brainlsap.evaluation import Evaluation
 from brainlsap.evaluation.splits import EXCHANGE_PHRASE
+from brainlsap.report.demographics import several_classes_text
 from brainlsap.report.tables import (
     latex_cells_and_titles,
     table_text,
@@ -309,8 +310,11 @@ def list_captioned_texts(
     paper_text_by_name = {}
     for table_name in table_names:
         paper_text = PAPER_TEXTS.get(table_name, PaperText(table_name))
+        note = paper_text.note
+        if table_name == "demographics":
+            note = f"{several_classes_text(cohort.table)} {note}".strip()
         paper_text_by_name[table_name] = PaperText(
-            f"{paper_text.caption} ({sample_phrase}).", paper_text.note
+            f"{paper_text.caption} ({sample_phrase}).", note
         )
     return paper_text_by_name
 

@@ -7,7 +7,7 @@ from scipy.stats import chi2_contingency, f_oneway, fisher_exact, kruskal, ttest
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import demographics
-from brainlsap.report.demographics import demographics_table
+from brainlsap.report.demographics import demographics_table, several_classes_text
 from brainlsap.text import p_text
 
 PEOPLE = pd.DataFrame(
@@ -61,6 +61,18 @@ def test_a_person_of_two_classes_counts_in_both_and_once_in_total():
     table = rows_by_name(demographics_table(visits, ["CN", "AD"], "age"))
     assert table.loc["participants", ["CN", "AD", "total"]].tolist() == ["3", "4", "6"]
     assert table.loc["AGE, mean ± s.d.", "AD"] == "73.7 ± 12.1"
+    # The numbers of the tests are those of first scans, so they stand beside.
+    text = several_classes_text(visits)
+    assert "1 participant has scans in several classes" in text
+    assert "CN 3, AD 3" in text
+    assert several_classes_text(PEOPLE) == ""
+
+
+def test_numbers_that_are_categories_are_in_the_order_of_numbers():
+    years = PEOPLE.assign(rater=[10, 9, 8, 10, 9, 8, 8])
+    table = demographics_table(years, ["CN", "AD"], "rater")
+    names = [name for name in table["characteristic"] if name.startswith("rater")]
+    assert names == ["rater: 8, n", "rater: 9, n", "rater: 10, n"]
 
 
 def test_statistics_and_tests_are_those_of_scipy():
