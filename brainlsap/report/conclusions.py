@@ -114,7 +114,7 @@ COMPARED_CONNECTOMES = ("original", *RANDOM_CONNECTOMES)
 NONE_SHOWN, POSSIBLY, NOT_TESTED = "NONE SHOWN", "POSSIBLY", "NOT TESTED"
 SAME = "SAME"
 WARNING, NO_WARNING, NOT_USED = "WARNING", "NO WARNING", "NOT USED"
-NOTHING_TO_EXPLAIN, IN_PART = "NOTHING TO EXPLAIN", "AT MOST IN PART"
+NOTHING_TO_EXPLAIN, IN_PART = "NOTHING TO EXPLAIN", "NOT ALL OF IT"
 TOO_FEW_TO_TELL = "TOO FEW TO TELL"
 NO_GAIN, TOO_SMALL, LOSS, UNCLEAR = "NO GAIN", "TOO SMALL", "LOSS", "UNCLEAR"
 """Verdicts that fit questions for regions or risks; their answer is "NOT SHOWN"."""
@@ -1002,10 +1002,17 @@ def class_text(evaluation: Evaluation) -> str:
             # The colon keeps a class that is named by a number from its size.
             f"{class_name}{f' ({class_title})' if class_title else ''}: {n_people}"
         )
+    several_classes_sentence = ""
+    n_changing_people = demographics.count_people_in_several_classes(cohort.table)
+    if n_changing_people:
+        several_classes_sentence = (
+            f" {count_text(n_changing_people, 'participant')} "
+            f"{verb_form(n_changing_people, 'are')} counted in several classes."
+        )
     return (
         f"{count_text(cohort.n_participants, 'participant')}, "
         f"{count_text(cohort.n_scans, 'scan')}. By class: "
-        f"{', '.join(class_texts)}."
+        f"{', '.join(class_texts)}.{several_classes_sentence}"
     )
 
 
@@ -1311,7 +1318,7 @@ def judge_covariates(
 ) -> Conclusion:
     """Answer whether age, sex, site or other covariates alone explain the score.
 
-    The answer is always "NOT SHOWN"; its label is the verdict. "AT MOST IN PART": brain
+    The answer is always "NOT SHOWN"; its label is the verdict. "NOT ALL OF IT": brain
     data improve the prediction from covariates (`added_value_conclusion`), and the
     covariates include all columns of which the audit warns; the question then names
     only them (see `judge_uncompared_covariates`). "POSSIBLY": the audit warns of a
@@ -1356,15 +1363,22 @@ def judge_covariates(
             finding_table,
             added_value_conclusion,
         )
+    sentences = [conclusion.sentence]
+    unknown_names = [
+        covariate_name
+        for covariate_name in ("age", "sex")
+        if demographics.find_covariate_series(evaluation.cohort.table, covariate_name)
+        is None
+    ]
+    if unknown_names:
+        sentences.append(f"No column was recognised as {_join_with_or(unknown_names)}.")
     unadjusted_covariates = _list_unadjusted_covariates(evaluation)
-    if not unadjusted_covariates:
-        return conclusion
-    unadjusted_sentence = (
-        "Scores and regions are not adjusted for "
-        f"{join_with_and(unadjusted_covariates)}."
-    )
-    sentence = f"{conclusion.sentence} {unadjusted_sentence}".strip()
-    return replace(conclusion, sentence=sentence)
+    if unadjusted_covariates:
+        sentences.append(
+            "Scores and regions are not adjusted for "
+            f"{join_with_and(unadjusted_covariates)}."
+        )
+    return replace(conclusion, sentence=" ".join(filter(None, sentences)))
 
 
 def _judge_by_audit(
@@ -1423,7 +1437,8 @@ def judge_uncompared_covariates(
     """Answer whether age, sex or site explain the score if no model contains them.
 
     None if all were compared, or if `covariates_conclusion` speaks of them, too. The
-    audit gave no warning of them; "NOT TESTED" if it has no score for one of them.
+    audit gave no warning of them, which excludes nothing: "NOT SHOWN". "NOT TESTED" if
+    the audit has no score for one of them.
     """
     covariate_names = _list_uncompared_covariates(evaluation)
     if covariates_conclusion.label != IN_PART or not covariate_names:
@@ -1433,22 +1448,22 @@ def judge_uncompared_covariates(
         for score, covariate_name in _make_covariate_by_group_score(evaluation).items()
     }
     chance_score = 1 / len(evaluation.cohort.classes)
-    sentences, label = [], NO_WARNING
+    sentences, label = [], ""
     for covariate_name in covariate_names:
         kind = find_covariate_kind(covariate_name)
         name_text = capitalize_first_letter(covariate_name)
         if kind in score_by_kind:
             sentences.append(
                 f"{name_text} alone scores {score_by_kind[kind]:.2f} (chance "
-                f"{chance_score:.2f})."
+                f"{chance_score:.2f}), which is no warning of the audit."
             )
         else:
             sentences.append(f"{name_text} was not tested.")
             label = NOT_TESTED
         if kind == "site" and _shares_sites(evaluation):
             sentences.append(
-                "Every site is in training and test folds, so scores at new sites may "
-                "differ."
+                "An effect of site is not excluded, because no site was left out of "
+                "the training."
             )
     return Conclusion(
         _covariates_question(covariate_names),
@@ -1533,8 +1548,8 @@ def _covariates_limit_sentence(evaluation: Evaluation) -> str:
     covariates_phrase = tables.covariates_text(evaluation)
     verb = verb_form(len(evaluation.settings["covariates"]), "explain")
     return (
-        f"Brain data improve the prediction from {covariates_phrase} (row above), so "
-        f"{covariates_phrase} {verb} at most a part of the score."
+        f"{capitalize_first_letter(covariates_phrase)} {verb} at most a part, because "
+        "brain data improve the prediction (row above)."
     )
 
 
@@ -1548,11 +1563,20 @@ def _list_covariate_sentences(
     evaluation: Evaluation, finding_table: pd.DataFrame | None
 ) -> list[str]:
     """Return which covariates differ, and which alone scores best, as sentences."""
-    sentences = [_covariate_differences_sentence(finding_table)]
+    sentences = [
+        _covariate_warnings_sentence(finding_table),
+        _covariate_differences_sentence(finding_table),
+    ]
     # Groups also show relations that the model with squares misses.
     covariate_by_group_score = _make_covariate_by_group_score(evaluation)
     best_score = max(covariate_by_group_score, default=0.0)
-    if best_score > _covariates_only_score(evaluation):
+    warned_covariates = set(
+        _select_warning_table(finding_table).get("covariate", pd.Series(dtype=object))
+    )
+    if (
+        best_score > _covariates_only_score(evaluation)
+        and covariate_by_group_score[best_score] not in warned_covariates
+    ):
         sentences.append(
             "The best single variable, divided into groups, scores "
             f"{best_score:.2f} ({covariate_by_group_score[best_score]})."
@@ -1573,17 +1597,27 @@ def _make_covariate_by_group_score(evaluation: Evaluation) -> dict[float, str]:
     }
 
 
-def _covariate_differences_sentence(finding_table: pd.DataFrame | None) -> str:
-    """Return the covariates in which classes differ, by the audit; "" for none.
+def _covariate_warnings_sentence(finding_table: pd.DataFrame | None) -> str:
+    """Return the scores of single covariates of which the audit warns; "" for none."""
+    warning_texts = [
+        f"{finding_record['covariate']} alone scores "
+        f"{finding_record['balanced_accuracy']:.2f}"
+        for finding_record in _select_warning_table(finding_table).to_dict("records")
+    ]
+    return f"Audit warning: {join_with_and(warning_texts)}." if warning_texts else ""
 
-    Also those of which the audit does not warn, because they predict little.
+
+def _covariate_differences_sentence(finding_table: pd.DataFrame | None) -> str:
+    """Return the covariates in which classes differ, apart from those with a warning.
+
+    The audit does not warn of them because they predict little; "" for none.
     """
     if finding_table is None or "covariate" not in finding_table:
         return ""
     different_covariates = [
         finding_record["covariate"]
         for finding_record in finding_table.to_dict("records")
-        if finding_record["p_value"] < ALPHA
+        if finding_record["p_value"] < ALPHA and finding_record["severity"] != "warning"
     ]
     if not different_covariates:
         return ""
@@ -1622,11 +1656,15 @@ def _list_known_covariates(evaluation: Evaluation) -> list[str]:
 
 
 def _list_unadjusted_covariates(evaluation: Evaluation) -> list[str]:
-    """Return the known covariates that were not regressed out of the features."""
+    """Return the covariates that were not regressed out of the features.
+
+    Age and sex also if no column is known to contain them.
+    """
     adjusted_kind_set = tables.find_adjusted_covariate_kinds(evaluation)
+    covariate_names = dict.fromkeys(["age", "sex", *_list_known_covariates(evaluation)])
     return [
         covariate_name
-        for covariate_name in _list_known_covariates(evaluation)
+        for covariate_name in covariate_names
         if find_covariate_kind(covariate_name) not in adjusted_kind_set
     ]
 
@@ -2174,7 +2212,7 @@ def _gain_verdict_sentence(
         UNCLEAR: "The data do not show whether the connectome adds more information "
         "than random connectomes do.",
         NOT_SHOWN: "The connectome was not shown to add more information than random "
-        "connectomes do.",
+        "connectomes do, because one row is unclear.",
         NO_GAIN: f"No gain over {excluded_text} was found.",
         TOO_SMALL: f"The gain over {excluded_text} is too small to count.",
     }[gain_verdict_text]
@@ -2319,6 +2357,19 @@ def _judge_connectome_gains(connectome_gain: ConnectomeGain) -> tuple[Conclusion
             )
         )
     return tuple(partial_conclusions)
+
+
+def list_decisive_gains(connectome_conclusion: Conclusion) -> list[Conclusion]:
+    """Return the gains over random connectomes, or that over none if only it is missed.
+
+    A test without a separate scale for each region can find that a connectome adds
+    less than none although a model with such scales scores better.
+    """
+    gain_over_none, *gains_over_random = connectome_conclusion.partial_conclusions
+    is_shown_over_random = {gain.answer for gain in gains_over_random} == {YES}
+    if is_shown_over_random and gain_over_none.answer != YES:
+        return [gain_over_none, *gains_over_random]
+    return gains_over_random
 
 
 def _gain_in_nats_text(estimate: float, low: float, high: float) -> str:

@@ -83,8 +83,8 @@ NETWORK_PHRASES = {
         "mean than random connectomes do"
     ),
     "no": (
-        "A gain in information that would count, beyond the regions' own values and "
-        "their mean, is excluded over {excluded_kinds}"
+        "No gain in information that would count, beyond the regions' own values and "
+        "their mean, was found over {excluded_kinds}"
     ),
     "unclear": (
         "It is unclear whether the connectome adds more information to the regions' "
@@ -220,6 +220,9 @@ def list_methods_paragraphs(evaluation: Evaluation) -> list[str]:
             count_table["class"], count_table["participants"], strict=True
         )
     )
+    n_changing_people = demographics.count_people_in_several_classes(cohort.table)
+    if n_changing_people:
+        class_sizes_text += f"; {n_changing_people} in several classes"
     return _render_paragraphs(
         "methods",
         evaluation,
@@ -299,6 +302,9 @@ def list_supplement_paragraphs(evaluation: Evaluation) -> list[str]:
     return _render_paragraphs(
         "supplement",
         evaluation,
+        n_in_several_classes=demographics.count_people_in_several_classes(
+            evaluation.cohort.table
+        ),
         age_text=age_text,
         n_missing_ages=n_missing_ages,
         reading=SettingPhrases(_collect_reading_settings(evaluation)),
@@ -456,12 +462,15 @@ def _lead_text(gain_verdict: ConnectomeVerdict) -> str:
 
 
 def _excluded_kinds_text(connectome_gain: ConnectomeGain) -> str:
-    """Return over which random connectomes a gain is excluded, and over which not."""
+    """Return over which random connectomes no gain was found, and over which not."""
     excluded_names = connectome_gain.excluded_random_connectomes
     other_names = [name for name in RANDOM_CONNECTOMES if name not in excluded_names]
     excluded_text = f"{join_with_and(excluded_names)} connectomes"
     if other_names:
-        excluded_text += f", but not over {join_with_and(other_names)} connectomes"
+        excluded_text += (
+            f", but such a gain is possible over {join_with_and(other_names)} "
+            "connectomes"
+        )
     return excluded_text
 
 

@@ -47,10 +47,11 @@ from brainlsap.report.conclusions import (
     kept_scans_sentence,
     left_out_text,
     less_probable_predictions_text,
+    list_decisive_gains,
     model_and_test_text,
     predictor_text,
 )
-from brainlsap.report.demographics import demographics_table
+from brainlsap.report.demographics import demographics_table, several_classes_text
 from brainlsap.report.exports import make_relative_scale_table
 from brainlsap.report.figures import (
     FONT_SIZE,
@@ -680,6 +681,8 @@ def write_page(
         remarks=list(map(withhold_names, score_remarks(evaluation))),
         **first_screen_variables,
         features=tables.feature_text(evaluation.cohort),
+        decisive_gains=list_decisive_gains,
+        several_classes_text=several_classes_text,
         less_probable_predictions=less_probable_predictions_text(evaluation),
         training=scale_changes_text(evaluation)
         if "brain" in figure_record_by_name

@@ -473,6 +473,15 @@ def test_the_number_for_the_abstract_is_withdrawn_with_the_score(
         assert draw_conclusions(leaky).chance.reason == ""
 
 
+def test_age_is_not_adjusted_for_if_no_column_is_known_to_contain_it(make_study):
+    study = make_study(skill=0.9, p_effect=1.0)
+    table = study.cohort.table.rename(columns={"AGE": "Lebensalter"})
+    unknown = replace(study, cohort=replace(study.cohort, table=table))
+    covariates = judge_covariates(unknown, judge_gain_over_chance(unknown))
+    assert "No column was recognised as age" in covariates.sentence
+    assert "not adjusted for age" in covariates.sentence
+
+
 @pytest.mark.usefixtures("without_subgroups")
 @pytest.mark.parametrize(
     ("skills", "answer"), [((-0.5, 0.3, 0.9), YES), ((0.9, 0.3, -0.5), NO)]
@@ -523,7 +532,7 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
         is_excluded = expected == IN_PART
         names = "AGE or SEX" if is_excluded else "AGE, SEX or site"
         assert covariates.question == f"Could {names} explain the score?"
-        assert ("Classes differ in SEX" in covariates.sentence) == is_excluded
+        assert ("SEX alone scores 0.40" in covariates.sentence) == is_excluded
         assert (uncompared is not None) == is_excluded
         if uncompared is not None:
             assert uncompared.question == "Could site explain the score?"
@@ -533,14 +542,16 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
             site_row = warned.audit[:1].assign(covariate="SITE", severity="note")
             noted = replace(warned, audit=pd.concat([warned.audit, site_row]))
             tested = judge_uncompared_covariates(noted, covariates)
-            assert (tested.answer, tested.verdict) == (NOT_SHOWN, NO_WARNING)
+            assert (tested.answer, tested.verdict) == (NOT_SHOWN, NOT_SHOWN)
             assert f"{site_row['balanced_accuracy'].iloc[0]:.2f}" in tested.sentence
         is_site_named = "audit warns of SITE" in covariates.reason
         assert is_site_named == (covariate == "SITE" and answer == YES)
         assert "not adjusted for age, sex and site" in covariates.sentence
     # The score of the audit is named if it is higher than that of the model.
+    noted_audit = audit.assign(severity="note")
     for audit_score in (0.01, 0.99):
-        scored = replace(beside, audit=audit.assign(balanced_accuracy=audit_score))
+        scored_audit = noted_audit.assign(balanced_accuracy=audit_score)
+        scored = replace(beside, audit=scored_audit)
         covariates = judge_covariates(scored, chance, found.added_value)
         is_named = f"divided into groups, scores {audit_score}" in covariates.sentence
         assert is_named == (answer == YES and audit_score > 0.5)
