@@ -500,9 +500,10 @@ class LSAPClassifier(GraphClassifier):
           a network. The default, "left-out", chooses w and the epoch on the
           participants that each network leaves out; w is 0 unless their cross-entropy
           falls by more than two standard errors. Training ends after fewer than
-          `n_starts` networks if the gain of the first, by its standard error, would
-          not reach two over the participants whom all networks leave out. Without
-          such participants (fewer than 20, or a class with one) w is 0.
+          `n_starts` networks if the gain of the first is not significant and, by its
+          standard error, would not reach three over the participants whom all networks
+          leave out. Without such participants (fewer than 20, or a class with one) w
+          is 0.
 
         :meth:`set_params` accepts these names, too, so that searches can vary them.
 

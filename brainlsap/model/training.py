@@ -42,6 +42,10 @@ _NETWORK_WEIGHTS = np.linspace(0, 1, 11)
 # one, the weight was not 0 in a fifth of folds of 40 people, where networks are worse;
 # two lose nothing where networks are needed.
 _MIN_STANDARD_ERRORS = 2.0
+# Standard errors that the gain over all left-out people must be expected to reach for
+# another start. The best of many epochs and weights has a gain by chance: without an
+# effect 1.7 to 2.5 were expected after the first start, with one at least 5.4.
+_MIN_EXPECTED_STANDARD_ERRORS = 3.0
 
 # A batch, and the class code of each of its scans.
 Batch: TypeAlias = GraphBatch | DenseGraphs
@@ -874,8 +878,8 @@ def are_networks_futile(
 
     A gain of z standard errors over the n people whom the first starts leave out comes
     to :math:`z \sqrt{N / n}` over the N people whom all starts leave out. The weight is
-    0 unless that exceeds two. z is the largest over epochs and weights, and therefore
-    rather too large than too small.
+    0 unless the gain exceeds two. z is the largest over epochs and weights, and
+    therefore rather too large: three are expected for another start.
 
     Only starts count whose best epoch is no earlier than `patience`. Other starts may
     have stopped on a plateau that the next start leaves, and took little time.
@@ -912,7 +916,8 @@ def are_networks_futile(
     expected_gain = trained_network_choice.gain * np.sqrt(
         n_all_left_out_people / n_people
     )
-    if expected_gain > _MIN_STANDARD_ERRORS * trained_network_choice.standard_error:
+    standard_error = trained_network_choice.standard_error
+    if expected_gain > _MIN_EXPECTED_STANDARD_ERRORS * standard_error:
         return False
     averaged_runs = select_usable_runs(training_runs)
     if averaged_runs == trained_runs:

@@ -416,7 +416,7 @@ def is_futile(codes, runs, n_people, **settings):
     )
 
 
-def test_starts_end_where_the_gain_would_not_reach_two_standard_errors():
+def test_starts_end_where_the_gain_would_not_reach_three_standard_errors():
     codes = np.arange(80) % 2
     runs = make_runs(codes, [0.0, 0.4])[:1]
     runs[0].best_epoch = 3
@@ -424,7 +424,7 @@ def test_starts_end_where_the_gain_would_not_reach_two_standard_errors():
     z = share.gain / share.standard_error
     assert 0.5 < z < 2
     # over N people in place of 40 the gain has z sqrt(N / 40) standard errors
-    enough_people = 40 * (2 / z) ** 2
+    enough_people = 40 * (3 / z) ** 2
     assert is_futile(codes, runs, 0.99 * enough_people, patience=3)
     assert not is_futile(codes, runs, 1.01 * enough_people, patience=3)
     # a start that stopped before it had learned tells nothing
