@@ -147,6 +147,7 @@ MISSING_CODES = (-4, -9, -99, -999, -9999, 99, 999, 9999, 99999)
 # may be of months, weeks or deviations.
 _MAX_AGE = 120
 _MIN_MEDIAN_AGE = 5
+_DAYS_PER_YEAR = 365.25
 # Ages farther from the median, in MADs scaled to a standard deviation, are reported,
 # if there are enough ages.
 _MAX_AGE_DEVIATION = 6.0
@@ -583,7 +584,7 @@ def find_wrong_number_faults(
 
 
 def make_unusual_value_notes(scan_table: pd.DataFrame) -> list[Finding]:
-    """Return notes on ages far from the others, and on unknown words for a sex."""
+    """Return notes on ages far from others or in another unit, and on unknown sexes."""
     findings = list[Finding]()
     scan_table = scan_table.reset_index(drop=True)
     for column_label in scan_table.columns:
@@ -591,10 +592,29 @@ def make_unusual_value_notes(scan_table: pd.DataFrame) -> list[Finding]:
         if column_name in KEY_COLUMNS:
             continue
         if find_covariate_kind(column_name) == "age":
+            findings += _make_age_unit_notes(scan_table, column_name)
             findings += _make_far_age_notes(scan_table, column_name)
         elif find_covariate_kind(column_name) == "sex":
             findings += _make_unknown_sex_notes(scan_table, column_name)
     return findings
+
+
+def _make_age_unit_notes(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
+    """Return a note if the median age is above the highest age in years."""
+    median_age = pd.to_numeric(scan_table[column_name], errors="coerce").median()
+    if not median_age > _MAX_AGE:
+        return []
+    unit_name, n_units_per_year = "months", 12.0
+    if median_age > _MAX_AGE * n_units_per_year:
+        unit_name, n_units_per_year = "days", _DAYS_PER_YEAR
+    return [
+        Finding(
+            f"{column_name} is probably not in years: its median is {median_age:g}",
+            kind=ASSUMED,
+            advice=f"If the unit is {unit_name}, divide the values by "
+            f"{n_units_per_year:g} (median {median_age / n_units_per_year:.1f} years)",
+        )
+    ]
 
 
 def _make_far_age_notes(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:

@@ -203,6 +203,26 @@ def test_ages_far_from_others_and_unknown_sexes_are_noted(has_people):
     assert fault.place in ("s8", "p8")
 
 
+@pytest.mark.parametrize(
+    ("factor", "advice"),
+    [
+        (1, None),
+        (12, "If the unit is months, divide the values by 12"),
+        (
+            365.25,
+            "If the unit is days, divide the values by 365.25",
+        ),
+    ],
+)
+def test_ages_in_months_or_days_are_noted(factor, advice):
+    ages = pd.Series([None, *range(61, 81)], dtype=float) * factor
+    table = pd.DataFrame({"scan": [f"s{i}" for i in range(21)], "Age": ages})
+    notes = make_unusual_value_notes(table)
+    expected = [f"{advice} (median 70.5 years)"] if advice else []
+    assert [note.advice for note in notes] == expected
+    assert all("Age is probably not in years" in note.message for note in notes)
+
+
 def draw_visits(column, values, visits=("bl", "M06", "M12")):
     """Return the table of one person with a value at each visit."""
     table = pd.DataFrame({"session": visits, column: values})
