@@ -205,7 +205,21 @@ def read_scan_rows(
     them. Raises FileFormatError where the file is no table, no column names the scans,
     or two could, or rows do not name scans.
     """
-    cells_by_column = split_rows_by_visit(read_table_columns(table_path, sheet_name))
+    return sort_scan_columns(
+        table_path, read_table_columns(table_path, sheet_name), user_columns
+    )
+
+
+def sort_scan_columns(
+    table_path: str | Path,
+    cells_by_column: TableColumns,
+    user_columns: UserColumns = NO_CHOICE,
+) -> ScanRows:
+    """Sort the columns of a table with a row for every scan, as `read_scan_rows` does.
+
+    Changes `cells_by_column`.
+    """
+    cells_by_column = split_rows_by_visit(cells_by_column)
     id_column_name = find_user_column_name(
         cells_by_column, user_columns.id_column_names
     )

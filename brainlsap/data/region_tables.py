@@ -42,7 +42,7 @@ from brainlsap.data.find_files import (
     ScanIdentity,
     ScanRows,
     find_other_side_path,
-    read_scan_rows,
+    sort_scan_columns,
 )
 from brainlsap.data.id_columns import NO_CHOICE, UserColumns
 from brainlsap.data.measures import (
@@ -64,6 +64,7 @@ from brainlsap.data.tables import (
     SESSION_COLUMNS,
     SIDE_COLUMNS,
     MissingWords,
+    TableColumns,
     find_column_name,
     find_region_column_name,
     has_decimal_comma,
@@ -290,32 +291,35 @@ def _list_sheet_names(table_path: str | Path) -> list[str]:
 
 
 def _refuse_regions_as_rows(
-    table_path: str | Path, sheet_name: str, atlas: Atlas
+    cells_by_column: TableColumns,
+    table_path: str | Path,
+    sheet_name: str,
+    atlas: Atlas,
 ) -> None:
     """Raise if the first column has regions, and the other columns are no regions.
 
     A table with one row for each scan and region repeats the regions; a connectome has
     them as columns, too. A column of participants has values in its cells.
     """
-    cells_by_column = read_table_columns(table_path, sheet_name)
     if not cells_by_column:
         return
     first_column_name, *column_names = cells_by_column
     region_names = [cell_text or "" for cell_text in cells_by_column[first_column_name]]
     region_indices = {atlas.find(region_name) for region_name in region_names} - {None}
     has_many_columns = len(column_names) >= _MIN_TRANSPOSED_COLUMNS
+    if (
+        not has_many_columns
+        or 2 * len(region_indices) < len(atlas.names)
+        or len({*region_names}) < len(region_names)
+        or any(atlas.find(column_name) is not None for column_name in column_names)
+    ):
+        return
     # Tables of the regions themselves have text, such as the hemisphere.
     has_text = any(
         pd.to_numeric(pd.Series(cells_by_column[x]), errors="coerce").isna().all()
         for x in column_names
     )
-    if (
-        not has_many_columns
-        or has_text
-        or 2 * len(region_indices) < len(atlas.names)
-        or len({*region_names}) < len(region_names)
-        or any(atlas.find(column_name) is not None for column_name in column_names)
-    ):
+    if has_text:
         return
     reading_text = make_pandas_reading_text(table_path, sheet_name)
     raise FileFormatError(
@@ -362,9 +366,12 @@ def read_table_contents(
     numbers in some rows only are faults of these rows.
     """
     path_and_sheet = _file_and_sheet_name(table_path, sheet_name)
-    _refuse_regions_as_rows(table_path, sheet_name, atlas)
+    cells_by_column = read_table_columns(table_path, sheet_name)
+    _refuse_regions_as_rows(cells_by_column, table_path, sheet_name, atlas)
     scan_rows_record, join_losses = _join_rows_and_losses(
-        path_and_sheet, read_scan_rows(table_path, sheet_name, user_columns), atlas
+        path_and_sheet,
+        sort_scan_columns(table_path, cells_by_column, user_columns),
+        atlas,
     )
     participant_ids = [
         scan_identity.participant for scan_identity in scan_rows_record.scan_identities
