@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectomes import is_matrix_file
-from brainlsap.data.features import FeatureSources, Source
+from brainlsap.data.features import FeatureSources, Source, TableReader
 from brainlsap.data.find_files import (
     Scan,
     count_files_by_path_pattern,
@@ -321,6 +321,8 @@ class _OptionSearch:
         str, tuple[ScanList, FeatureSources] | BrainlsapError
     ] = field(default_factory=dict)
     """Opened studies, or the errors of opening them, by the options used."""
+    table_reader: TableReader = field(default_factory=TableReader)
+    """Reader of the tables of all opened studies."""
 
     def __post_init__(self) -> None:
         feature_option_value = self.user_options.get("feature") or "thickness"
@@ -370,7 +372,9 @@ class _OptionSearch:
             self.progress.update()
             try:
                 self.study_or_error_by_options_text[options_text] = (
-                    open_scans_and_sources(self.folder, reading_options)
+                    open_scans_and_sources(
+                        self.folder, reading_options, table_reader=self.table_reader
+                    )
                 )
             except BrainlsapError as error:
                 self.study_or_error_by_options_text[options_text] = error
@@ -559,7 +563,7 @@ class _OptionSearch:
             if reading_options.classes is None:
                 reading_options = reading_options.change(label=None)
             scan_list, feature_sources = open_scans_and_sources(
-                self.folder, reading_options
+                self.folder, reading_options, table_reader=self.table_reader
             )
             if _are_later_visits_incomplete(
                 scan_list,

@@ -539,6 +539,35 @@ def _average_vertices_by_region(
     return region_values
 
 
+class TableReader:
+    """Reads tables of many scans, each once.
+
+    One reader serves one reading of a study, or one search for options, so that it
+    never returns the contents of a file that a user has changed since.
+    """
+
+    def __init__(self) -> None:
+        self._result_by_key: dict[
+            tuple[Path, Atlas, UserColumns],
+            tuple[list[TableContents], list[BrainlsapError]] | BrainlsapError,
+        ] = {}
+
+    def read_sheets_and_errors(
+        self, table_path: Path, atlas: Atlas, user_columns: UserColumns
+    ) -> tuple[list[TableContents], list[BrainlsapError]]:
+        """Return the sheets that are tables of many scans, and errors of others."""
+        table_key = (table_path, atlas, user_columns)
+        if table_key not in self._result_by_key:
+            try:
+                self._result_by_key[table_key] = read_sheets_and_errors(*table_key)
+            except BrainlsapError as error:
+                self._result_by_key[table_key] = error
+        result = self._result_by_key[table_key]
+        if isinstance(result, BrainlsapError):
+            raise result
+        return result
+
+
 @dataclass
 class FeatureSources:
     """The files and tables that the features of a study can come from."""
@@ -568,6 +597,8 @@ class FeatureSources:
     """The table of people, with which other tables are compared."""
     people_sheet_contents: Sequence[TableContents] = ()
     """All sheets of the file of people."""
+    table_reader: TableReader = field(default_factory=TableReader)
+    """Reader of all tables of many scans."""
 
     @cached_property
     def table_contents_list(self) -> list[TableContents]:
@@ -585,8 +616,10 @@ class FeatureSources:
         table_contents_list = list[TableContents]()
         for table_path in table_paths:
             try:
-                sheet_contents_list, sheet_errors = read_sheets_and_errors(
-                    table_path, self.atlas, self.user_columns
+                sheet_contents_list, sheet_errors = (
+                    self.table_reader.read_sheets_and_errors(
+                        table_path, self.atlas, self.user_columns
+                    )
                 )
             except BrainlsapError as error:
                 if self.table_paths is not None:

@@ -26,7 +26,13 @@ from brainlsap.data.connectomes import (
     is_matrix_file,
     read_connectome,
 )
-from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
+from brainlsap.data.features import (
+    TRUTH_FILE,
+    FeatureSources,
+    Source,
+    TableReader,
+    read_feature,
+)
 from brainlsap.data.find_files import (
     CONNECTOME_PATTERNS,
     Scan,
@@ -64,7 +70,7 @@ from brainlsap.data.participants import (
 )
 from brainlsap.data.reading_options import NO_CONNECTOME, ReadingOptions
 from brainlsap.data.region_lists import read_row_names
-from brainlsap.data.region_tables import TableContents, read_sheets_and_errors
+from brainlsap.data.region_tables import TableContents
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -519,14 +525,17 @@ def open_scans_and_sources(
     skipped_fault_by_scan_or_person: Mapping[str, Finding] | None = None,
     *,
     copied_label_name: str | None = None,
+    table_reader: TableReader | None = None,
 ) -> tuple[ScanList, FeatureSources]:
     """List the scans of a study, their files, and what features can be read from.
 
     Scans and people with a fault in `skipped_fault_by_scan_or_person` are left out.
     `copied_label_name` is a column by which the table of people is found if the scans
-    need no label; no table need have it.
+    need no label; no table need have it. `table_reader` is that of a search which
+    opens the study several times.
     """
     folder = Path(folder)
+    table_reader = table_reader or TableReader()
     label_name = reading_options.label
     people_column_name = copied_label_name if label_name is None else label_name
     loaded_atlas = load_atlas(reading_options.atlas)
@@ -539,7 +548,7 @@ def open_scans_and_sources(
     )
     sheet_contents_list = list[TableContents]()
     if people_paths:
-        sheet_contents_list = read_sheets_and_errors(
+        sheet_contents_list = table_reader.read_sheets_and_errors(
             people_paths[0], loaded_atlas, user_columns
         )[0]
     # Of several sheets, that with the label.
@@ -567,6 +576,7 @@ def open_scans_and_sources(
         reading_options.subcortex,
         table_paths,
         user_columns=user_columns,
+        table_reader=table_reader,
     )
     if not people_contents_list:
         people_feature_sources, people_column_name = _choose_sources_and_column(

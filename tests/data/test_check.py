@@ -3,6 +3,7 @@
 import re
 import shlex
 import shutil
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,8 @@ import pytest
 
 from brainlsap.atlas import Atlas
 from brainlsap.cli import main
-from brainlsap.data import check_cohort, load_cohort, suggest_options
+from brainlsap.data import check_cohort, features, load_cohort, suggest_options
+from brainlsap.data.region_tables import read_sheets_and_errors
 from brainlsap.findings import ASSUMED, FOREIGN_IDS
 from brainlsap.simulation import make_cohort, write_study_folder
 from tests.data.conftest import NAMES
@@ -282,6 +284,26 @@ def test_a_study_is_not_read_again_with_the_options_it_was_checked_with(
 
     monkeypatch.setattr("brainlsap.data.check.check_cohort", refuse)
     assert suggest_options(check, options) == []
+
+
+def test_a_search_reads_every_table_once_and_the_next_search_reads_it_anew(
+    study, tiny, monkeypatch
+):
+    options = {"atlas": tiny, "feature": "fdg"}
+    two_tables(study)
+    check = check_cohort(study, **options)
+    n_reads_by_table = Counter()
+
+    def read_and_count(table_path, *args):
+        n_reads_by_table[table_path.name] += 1
+        return read_sheets_and_errors(table_path, *args)
+
+    monkeypatch.setattr(features, "read_sheets_and_errors", read_and_count)
+    monkeypatch.setattr("brainlsap.data.check.check_cohort", lambda *_, **__: check)
+    for n_searches in (1, 2):
+        assert suggest_options(check, options) == [{"features_table": "one.csv"}]
+        assert {"participants.tsv", "one.csv", "two.csv"} <= {*n_reads_by_table}
+        assert {*n_reads_by_table.values()} == {n_searches}
 
 
 def test_baseline_is_suggested_where_later_visits_have_the_faults(study, tiny):
