@@ -506,6 +506,8 @@ def find_ditto_mark_faults(
 
     `shown_column_name` is what messages call the column.
     """
+    if not any(map(is_ditto_mark, scan_table[column_name])):
+        return []
     scan_name_series = scan_table.get("scan", scan_table.index.to_series())
     return [
         Finding(
@@ -717,11 +719,16 @@ def find_covariate_faults(
                     column_name, column_series, scan_table.get("scan")
                 )
         if covariate_kind == "sex":
-            # A loop over the tables of all people takes a second for a thousand.
-            person_value_counts = column_series.groupby(
+            n_values_by_person = column_series.groupby(
                 scan_table["participant"]
-            ).transform("nunique")
-            changed_scan_table = scan_table[person_value_counts > 1]
+            ).nunique()
+            changed_person_ids = n_values_by_person.index[n_values_by_person > 1]
+            if changed_person_ids.empty:
+                continue
+            # A loop over the tables of all people takes a second for a thousand.
+            changed_scan_table = scan_table[
+                scan_table["participant"].isin(changed_person_ids)
+            ]
             fault_findings += [
                 Finding(
                     f"{column_name} differs between visits of a person",

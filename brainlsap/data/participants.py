@@ -123,6 +123,8 @@ _TIME_OF_VISIT = re.compile(
     r"ears?|r)?"
 )
 _VISIT_DATE_FORMATS = ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d", "%m/%d/%Y", "%d.%m.%Y")
+# The year of a date in any of these formats.
+_FOUR_DIGITS = re.compile(r"\d{4}")
 # Letters of names of columns with the dates of visits.
 _VISIT_WORD = (
     r"(exam(ination)?|scan|visit|acq(uisition)?|session|mri?|pet|image|series|study)"
@@ -1192,6 +1194,8 @@ def _find_column_of_visits(
 
 def _has_other_age(person_facts: Facts, facts_of_visits: Sequence[Facts]) -> bool:
     """Return whether the age of a person is outside the ages of the person's visits."""
+    if not facts_of_visits:
+        return False
     for column_name, age_text in person_facts.items():
         if find_covariate_kind(column_name) != "age":
             continue
@@ -1483,6 +1487,8 @@ def _find_misspelt_label_faults(
     unknown_class_names = [
         class_name for class_name in class_names if class_name not in known_stage_names
     ]
+    if not unknown_class_names:
+        return []
     n_people_by_label = scan_table.groupby("label")["participant"].nunique()
     spelling_by_stage = {
         class_name.lower(): class_name for class_name in known_stage_names
@@ -1796,11 +1802,14 @@ def _make_change_notes(scan_table: pd.DataFrame, column_name: str) -> list[Findi
         known_table = known_table.assign(
             **{column_name: pd.to_numeric(known_table[column_name], errors="coerce")}
         ).dropna()
+    visit_values_by_person: dict[str, dict[str, Any]] = {}
+    for participant_id, visit_name, cell_value in known_table.itertuples(
+        index=False, name=None
+    ):
+        value_by_visit = visit_values_by_person.setdefault(participant_id, {})
+        value_by_visit[visit_name] = cell_value
     findings = list[Finding]()
-    for participant_id, person_table in known_table.groupby("participant", sort=False):
-        value_by_visit = dict(
-            zip(person_table["session"], person_table[column_name], strict=True)
-        )
+    for participant_id, value_by_visit in visit_values_by_person.items():
         visit_names = sorted(value_by_visit, key=make_visit_sort_key)
         if is_age_column and not _is_order_known(visit_names):
             continue
@@ -1860,15 +1869,18 @@ def _make_first_visit_label_notes(
     """Return a note if a label never changes within people, but a diagnosis does."""
     if _count_people_with_changes(scan_table, "label"):
         return []
+    covariate_table = scan_table.drop(columns=[*KEY_COLUMNS])
+    n_values_table = covariate_table.groupby(scan_table["participant"]).nunique()
     changed_people_by_column = {
-        column_name: _count_people_with_changes(scan_table, column_name)
-        for column_name in map(str, scan_table.columns)
-        if column_name not in KEY_COLUMNS
+        str(column_name): int(n_changed_people)
+        for column_name, n_changed_people in (n_values_table > 1).sum().items()
+        if n_changed_people
     }
-    if not any(changed_people_by_column.values()):
+    if not changed_people_by_column:
         return []
-    text_table = scan_table.drop(columns=[*KEY_COLUMNS[:3]])
-    stage_column_names = find_stage_column_names(text_table)
+    stage_column_names = find_stage_column_names(
+        scan_table[["label", *changed_people_by_column]]
+    )
     label_words = _list_lower_words(scan_table["label"])
     n_people_by_column: dict[str, int] = {}
     for column_name, n_changed_people in changed_people_by_column.items():
@@ -1883,7 +1895,7 @@ def _make_first_visit_label_notes(
             or (are_both_diagnoses and len(column_words) <= _MOST_NUMBERS)
         ):
             n_people_by_column[column_name] = n_changed_people
-    if not any(n_people_by_column.values()):
+    if not n_people_by_column:
         return []
     changing_name = max(n_people_by_column, key=lambda name: n_people_by_column[name])
     n_people = n_people_by_column[changing_name]
@@ -1930,6 +1942,8 @@ def _make_first_visit_age_notes(scan_table: pd.DataFrame) -> list[Finding]:
         is_over_a_year_by_person = spans.max() - spans.min() >= _MONTHS_PER_YEAR
         if is_over_a_year_by_person.any():
             break
+    if not is_over_a_year_by_person.any():
+        return []
     person_ids = is_over_a_year_by_person.index[is_over_a_year_by_person]
     long_table = scan_table[scan_table["participant"].isin(person_ids)]
     findings = list[Finding]()
@@ -1986,6 +2000,8 @@ def _parse_date_months(column_series: pd.Series) -> np.ndarray:
     """Return the months of dates since 1970; NaN unless all known cells are dates."""
     known_cells = column_series.dropna().astype(str).str.removeprefix("ses-").str[:10]
     known_cells = known_cells[known_cells != ""]
+    if not all(map(_FOUR_DIGITS.search, known_cells)):
+        return np.full(len(column_series), np.nan)
     for date_format in _VISIT_DATE_FORMATS:
         dates = pd.to_datetime(known_cells, format=date_format, errors="coerce")
         if len(dates) and dates.notna().all():
