@@ -41,11 +41,13 @@ CHANGED_PERSON = "changed person"
 """The age of a person falls, or the birth differs, between visits."""
 FIRST_VISIT_VALUE = "value of the first visit"
 """All visits of a person have the value of the first one, which changes in time."""
+ONE_ROW = "one row for several scans"
+"""The row of a person in a table is used for several scans of the person."""
 CHOICES = frozenset(
     (
         *(ASSUMED, CLASSES, OTHER_CLASSES, BASELINE, SCALES_DIFFER),
         *(EXCLUDED, FAULTY, NO_LABEL, SHARED_CONNECTOME, CHANGED_PERSON),
-        FIRST_VISIT_VALUE,
+        *(FIRST_VISIT_VALUE, ONE_ROW),
     )
 )
 """Kinds of notes that the command line prints for the user.
@@ -299,6 +301,7 @@ __all__ = [
     "NAMES_WITHHELD",
     "NOTE",
     "NO_LABEL",
+    "ONE_ROW",
     "OTHER_CLASSES",
     "ROW_ORDER",
     "SCALES_DIFFER",

@@ -72,6 +72,7 @@ from brainlsap.findings import (
     FIRST_VISIT_VALUE,
     LEFT_OUT,
     NO_LABEL,
+    ONE_ROW,
     Finding,
     make_findings,
 )
@@ -732,6 +733,9 @@ def list_scans(
     scan_fault_findings += _add_covariates_to_table(scan_table, covariate_table)
     omission_findings += make_unusual_value_notes(scan_table)
     omission_findings += make_changed_person_notes(scan_table)
+    omission_findings += _make_one_row_notes(
+        scan_table, visit_list.people_with_one_row, label_name, people_table_name
+    )
     omission_findings += make_first_visit_value_notes(scan_table, label_name)
     has_stage_order = label_name is None or are_classes_ordered
     scan_fault_findings += find_covariate_faults(
@@ -903,6 +907,8 @@ class _VisitList:
     """Scans whose label differs between the tables of people and of visits."""
     n_other_ages: int = 0
     """People whose age in the table of people fits no visit."""
+    people_with_one_row: set[str] = field(default_factory=set)
+    """People whose label is in a row for all visits."""
     fault_findings: list[Finding] = field(default_factory=list)
     left_out_scans: list[LeftOutScan] = field(default_factory=list)
     """Scans of the tables that do not become scans of the cohort."""
@@ -1064,6 +1070,8 @@ def _list_visits(
             for column_name in identity_facts_by_visit[visit_key][1]
         )
         default_facts = person_facts | empty_visit_facts
+        if person_facts and (label_name or "") not in empty_visit_facts:
+            visit_list.people_with_one_row.add(participant_name)
         if selected_visit_keys:
             visit_list.n_other_ages += _has_other_age(
                 person_facts,
@@ -1845,6 +1853,34 @@ def _make_change_notes(scan_table: pd.DataFrame, column_name: str) -> list[Findi
             )
             break
     return findings
+
+
+def _make_one_row_notes(
+    scan_table: pd.DataFrame,
+    people_with_one_row: Collection[str],
+    label_name: str | None,
+    people_table_name: str,
+) -> list[Finding]:
+    """Return a note on people whose only row is used for several scans."""
+    is_one_row_series = scan_table["participant"].isin(people_with_one_row)
+    has_other_scan_series = scan_table["participant"].duplicated(keep=False)
+    one_row_table = scan_table[is_one_row_series & has_other_scan_series]
+    n_scans = len(one_row_table)
+    if not n_scans:
+        return []
+    n_people = one_row_table["participant"].nunique()
+    value_names = f"{label_name} and covariates" if label_name else "covariates"
+    return [
+        Finding(
+            f"{people_table_name} has one row for all visits of a person: the "
+            f"{value_names} of this row were used for {n_scans} scans of "
+            f"{count_text(n_people, 'person')} with several scans",
+            kind=ONE_ROW,
+            advice="If these values change between visits, write one row for each "
+            "visit into the table",
+            values={"n_people": n_people, "n_scans": n_scans},
+        )
+    ]
 
 
 def make_first_visit_value_notes(

@@ -49,6 +49,7 @@ from brainlsap.findings import (
     FIRST_VISIT_VALUE,
     LEFT_OUT,
     NO_LABEL,
+    ONE_ROW,
     Finding,
     list_grouped_finding_texts,
     make_findings,
@@ -691,10 +692,13 @@ def _make_cohort_of_labels(
 
 def _renew_first_visit_notes(cohort: Cohort) -> Cohort:
     """Return the cohort with notes on first visits for its present scans and label."""
+    old_kinds = {FIRST_VISIT_VALUE}
+    if cohort.table["participant"].is_unique:
+        old_kinds.add(ONE_ROW)
     other_findings = [
         finding
         for finding in make_findings(cohort.findings)
-        if finding.kind != FIRST_VISIT_VALUE
+        if finding.kind not in old_kinds
     ]
     visit_notes = make_first_visit_value_notes(cohort.table, cohort.label_name)
     return replace(cohort, findings=(*other_findings, *visit_notes))

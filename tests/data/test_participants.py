@@ -26,6 +26,7 @@ from brainlsap.data.participants import (
 )
 from brainlsap.data.reading_options import DEFAULT_OPTIONS
 from brainlsap.data.region_tables import read_sheets_and_errors, read_table_contents
+from brainlsap.data.stored_cohort import read_study
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
 from brainlsap.findings import (
     ASSUMED,
@@ -34,6 +35,7 @@ from brainlsap.findings import (
     FAULT,
     FIRST_VISIT_VALUE,
     NO_LABEL,
+    ONE_ROW,
 )
 from brainlsap.text import option_text
 from tests.data.conftest import refused
@@ -234,6 +236,26 @@ def test_an_age_of_the_first_visit_is_noted(visits, ages, n_people):
     # A name that says so surprises nobody.
     renamed_table = table.rename(columns={"AGE": "age_bl"})
     assert not make_first_visit_value_notes(renamed_table, "DX")
+
+
+def test_one_row_for_several_scans_of_a_person_is_noted(study, tiny):
+    check = check_cohort(study, atlas=tiny, feature="fdg")
+    notes = [x for x in check.findings if x.kind == ONE_ROW]
+    # Two of the five people have two scans each.
+    assert [note.values for note in notes] == [{"n_people": 2, "n_scans": 4}]
+    assert str(notes[0]) in "".join(check.notes)
+    assert ONE_ROW in CHOICES  # is printed for the user
+    stored_path = check.cohort.save(study / "cohort.h5")
+    baseline = read_study(stored_path, scans="baseline")
+    assert ONE_ROW not in {x.kind for x in baseline.findings}
+    # A table with a row for each visit says the label of each visit.
+    rows = [f"sub-0{i}\tses-M00\t{['AD', 'CN'][i % 2]}" for i in range(1, 6)]
+    rows += ["sub-01\tses-M12\tCN", "sub-02\tses-M12\tAD"]
+    table_text = "\n".join(["participant_id\tsession_id\tdiagnosis", *rows])
+    (study / "participants.tsv").write_text(table_text)
+    check = check_cohort(study, atlas=tiny, feature="fdg")
+    assert check.is_sound
+    assert ONE_ROW not in {x.kind for x in check.findings}
 
 
 def test_dates_say_that_visits_lie_years_apart():
