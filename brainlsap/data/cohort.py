@@ -40,12 +40,14 @@ from brainlsap.data.id_columns import (
     are_yes_no,
     choose_person_column,
     find_person_column_names,
+    find_session_column_name,
     to_table_cells,
 )
 from brainlsap.data.order_check import check_arrays
 from brainlsap.data.participants import (
     UNLABELLED,
     find_absent_class_faults,
+    find_visit_date_columns,
     make_unordered_class_notes,
     order_classes,
     refuse_continuous,
@@ -62,6 +64,7 @@ from brainlsap.data.tables import (
 from brainlsap.exceptions import CohortError, ParameterError, convert_reading_errors
 from brainlsap.files import replace_when_whole
 from brainlsap.findings import (
+    ASSUMED,
     CLASSES,
     FAULT,
     LEFT_OUT,
@@ -402,6 +405,10 @@ class Cohort:
             groups_place,
         )
         _check_label_column(values_by_covariate, label_name, label_texts, scan_names)
+        session_ids, visit_findings = _list_session_ids_and_notes(
+            session_ids, values_by_covariate, participant_ids
+        )
+        findings = [*findings, *visit_findings]
         key_column_lists = (scan_names, participant_ids, session_ids, label_texts)
         scan_table = pd.DataFrame(
             dict(zip(KEY_COLUMNS, key_column_lists, strict=True))
@@ -786,6 +793,48 @@ def _split_index_into_ids(
         [participant_id for participant_id, *_ in scan_id_partitions],
         [session_id for *_, session_id in scan_id_partitions],
     )
+
+
+def _list_session_ids_and_notes(
+    index_session_ids: list[str],
+    values_by_covariate: Mapping[str, Any],
+    participant_ids: Sequence[str],
+) -> tuple[list[str], list[Finding]]:
+    """Return the visit of every scan by the index or covariates, or a note.
+
+    Without names of visits, the first scan of a person is not known.
+    """
+    if any(index_session_ids):
+        return index_session_ids, []
+    column_by_text = {str(name): name for name in values_by_covariate}
+    session_column_name = find_session_column_name(column_by_text)
+    if session_column_name is not None:
+        session_values = values_by_covariate[column_by_text[session_column_name]]
+        session_ids = [
+            (cell_text or "").removesuffix(" 00:00:00").removesuffix(".0")
+            for cell_text in to_table_cells(session_values)
+        ]
+        scan_keys = {*zip(participant_ids, session_ids, strict=True)}
+        if len(scan_keys) == len(session_ids):
+            return session_ids, []
+    n_people = sum(n_scans > 1 for n_scans in Counter(participant_ids).values())
+    if not n_people:
+        return index_session_ids, []
+    reason_text = "no column of covariates= names the visits of"
+    if session_column_name is not None:
+        reason_text = (
+            f"the column {session_column_name} of covariates= has the same visit twice "
+            "in some of"
+        )
+    advice = "Name the visits of the scans in a column session"
+    date_column_names = find_visit_date_columns(column_by_text)
+    if date_column_names:
+        advice = f"{advice}, for example rename {date_column_names[0]} to session"
+    message = (
+        f"{reason_text} {count_text(n_people, 'person')} with several scans, so the "
+        "first row of a person counts as the first visit"
+    )
+    return index_session_ids, [Finding(message, kind=ASSUMED, advice=advice)]
 
 
 def _list_unknown_side_notes(atlas: Atlas) -> list[Finding]:

@@ -128,7 +128,7 @@ _VISIT_DATE_FORMATS = ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d", "%m/%d/%Y", "%d.%m.%Y")
 _FOUR_DIGITS = re.compile(r"\d{4}")
 # Letters of names of columns with the dates of visits.
 _VISIT_WORD = (
-    r"(exam(ination)?|scan|visit|acq(uisition)?|session|mri?|pet|image|series|study)"
+    r"(exam(ination)?|scan|visit|acq(uisition)?|session|mr[it]?|pet|image|series|study)"
 )
 _VISIT_DATE_COLUMN = re.compile(
     rf"{_VISIT_WORD}?(date|datum)|date(of)?(the)?{_VISIT_WORD}"
@@ -1965,9 +1965,8 @@ def _make_first_visit_age_notes(scan_table: pd.DataFrame) -> list[Finding]:
     month_array_list = [
         _parse_visit_months(scan_table["session"]),
         *(
-            _parse_date_months(scan_table[column_label])
-            for column_label in scan_table.columns
-            if _VISIT_DATE_COLUMN.fullmatch(get_name_letters(str(column_label)))
+            _parse_date_months(scan_table[column_name])
+            for column_name in find_visit_date_columns(map(str, scan_table.columns))
         ),
     ]
     is_over_a_year_by_person = pd.Series(dtype=bool)
@@ -2034,6 +2033,12 @@ def _parse_visit_months(visit_names: pd.Series) -> np.ndarray:
 
 def _parse_date_months(column_series: pd.Series) -> np.ndarray:
     """Return the months of dates since 1970; NaN unless all known cells are dates."""
+    days = (_parse_dates(column_series) - pd.Timestamp(1970, 1, 1)).dt.days
+    return (days * _MONTHS_PER_UNIT["d"]).to_numpy(dtype=float)
+
+
+def _parse_dates(column_series: pd.Series) -> pd.Series:
+    """Return the dates of a column; NaT unless all known cells are dates."""
     known_cells = column_series.dropna().astype(str).str.removeprefix("ses-").str[:10]
     known_cells = known_cells[known_cells != ""]
     if not all(map(_FOUR_DIGITS.search, known_cells)):
@@ -2041,11 +2046,52 @@ def _parse_date_months(column_series: pd.Series) -> np.ndarray:
     for date_format in _VISIT_DATE_FORMATS:
         dates = pd.to_datetime(known_cells, format=date_format, errors="coerce")
         if len(dates) and dates.notna().all():
-            days = (dates - pd.Timestamp(1970, 1, 1)).dt.days.reindex(
-                column_series.index
-            )
-            return (days * _MONTHS_PER_UNIT["d"]).to_numpy(dtype=float)
-    return np.full(len(column_series), np.nan)
+            return dates.reindex(column_series.index)
+    return pd.Series(pd.NaT, column_series.index, dtype="datetime64[ns]")
+
+
+def list_visit_ranks(scan_table: pd.DataFrame) -> list[tuple[object, ...]]:
+    """Return the rank in time of the visit of every scan, by the column session."""
+    visit_names = scan_table["session"].astype(str)
+    dates = _parse_dates(visit_names)
+    # Days before months are not in order of time.
+    iso_dates = dates.dt.strftime("%Y-%m-%d")
+    return [*iso_dates.fillna(visit_names).map(make_visit_sort_key)]
+
+
+def order_rows_by_visit(scan_table: pd.DataFrame) -> np.ndarray:
+    """Return the index of rows in which each person has the visits in order of time.
+
+    Each person keeps the positions of the person's scans, so that the order of people
+    stays the same.
+
+    >>> visits = {"participant": ["a", "b", "a"], "session": ["M12", "bl", "bl"]}
+    >>> order_rows_by_visit(pd.DataFrame(visits))
+    array([2, 1, 0])
+    """
+    if "session" not in scan_table:
+        return np.arange(len(scan_table))
+    person_codes = pd.factorize(scan_table["participant"])[0]
+    visit_ranks = list_visit_ranks(scan_table)
+    sorted_indices = sorted(
+        range(len(scan_table)), key=lambda i: (person_codes[i], visit_ranks[i])
+    )
+    row_index = np.empty(len(scan_table), dtype=np.int64)
+    row_index[np.argsort(person_codes, kind="stable")] = sorted_indices
+    return row_index
+
+
+def find_visit_date_columns(column_names: Iterable[str]) -> list[str]:
+    """Return the columns with dates of visits, by their names.
+
+    >>> find_visit_date_columns(["age", "visit_date", "MRT-Datum", "EXAMDATE"])
+    ['visit_date', 'MRT-Datum', 'EXAMDATE']
+    """
+    return [
+        column_name
+        for column_name in column_names
+        if _VISIT_DATE_COLUMN.fullmatch(get_name_letters(column_name))
+    ]
 
 
 def _is_order_known(visit_names: Sequence[str]) -> bool:

@@ -26,6 +26,7 @@ from brainlsap.data.covariates import (
     is_categorical_covariate,
     to_group_text_series,
 )
+from brainlsap.data.participants import order_rows_by_visit
 from brainlsap.data.quality import MIN_SCANS, list_odd_unit_texts
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import find_covariate_column
@@ -977,9 +978,12 @@ def _iter_predictive_column_findings(
         for tested_column in _iter_tested_columns(cohort)
         if tested_column.value_series.nunique() > 1
     ]
+    row_index = order_rows_by_visit(cohort.table)
     accuracy_and_p_triples = [
         compute_accuracy_chance_and_p(
-            tested_column.value_series, cohort.y, cohort.groups
+            tested_column.value_series.iloc[row_index],
+            cohort.y[row_index],
+            cohort.groups[row_index],
         )
         for tested_column in tested_columns
     ]
@@ -1111,7 +1115,8 @@ def _iter_outside_reference_findings(
     cohort: Cohort, adjusted_column_set: set[str], reference_class_name: str
 ) -> Iterator[AuditFinding]:
     """Report people whose covariates lie outside the range of the reference class."""
-    people_table = cohort.table.drop_duplicates("participant")
+    sorted_table = cohort.table.iloc[order_rows_by_visit(cohort.table)]
+    people_table = sorted_table.drop_duplicates("participant")
     reference_label = match_class_name(reference_class_name, cohort.classes)
     reference_person_mask = people_table["label"].astype(str) == reference_label
     for column_name in sorted(adjusted_column_set):

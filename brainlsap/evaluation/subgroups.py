@@ -32,6 +32,7 @@ from brainlsap.data.covariates import (
     is_categorical_covariate,
     to_group_text_series,
 )
+from brainlsap.data.participants import order_rows_by_visit
 from brainlsap.evaluation.comparison import NORMAL_QUANTILE
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.results import Evaluation
@@ -93,8 +94,10 @@ def make_case_mix(cohort: Cohort) -> CaseMix:
         feature; `counts`, people by value of sex, site and scanner. A person counts
         with the first scan, in classes with the first scan of each.
     """
-    cohort_table = cohort.table
+    row_index = order_rows_by_visit(cohort.table)
+    cohort_table = cohort.table.iloc[row_index]
     first_scan_mask = ~cohort_table["participant"].duplicated()
+    first_scan_index = row_index[first_scan_mask]
     people_count_series = cohort_table.groupby("label")["participant"].nunique()
     counts_by_kind: dict[str, dict[str, int]] = {}
     statistics_by_quantity: dict[str, dict[str, float]] = {}
@@ -113,7 +116,7 @@ def make_case_mix(cohort: Cohort) -> CaseMix:
                 str(k): int(n) for k, n in person_category_series.value_counts().items()
             }
     for feature_index, feature in enumerate(cohort.feature_names):
-        region_values = cohort.features[first_scan_mask.to_numpy(), :, feature_index]
+        region_values = cohort.features[first_scan_index, :, feature_index]
         measured_value_mask = ~np.isnan(region_values)
         scan_measured_counts = measured_value_mask.sum(axis=1)
         scan_value_sums = np.where(measured_value_mask, region_values, 0.0).sum(axis=1)
@@ -550,7 +553,8 @@ def make_group_by_person_series(table: pd.DataFrame, column_name: str) -> pd.Ser
         people, rounded to three digits; the names of the groups have the cut points.
         Groups are categories, in order.
     """
-    known_table = table.dropna(subset=column_name).drop_duplicates("participant")
+    sorted_table = table.iloc[order_rows_by_visit(table)]
+    known_table = sorted_table.dropna(subset=column_name).drop_duplicates("participant")
     person_value_series = known_table.set_index("participant")[column_name]
     if not len(person_value_series) or is_categorical_covariate(
         column_name, table[column_name]

@@ -13,7 +13,7 @@ from brainlsap.data.covariates import (
     find_covariate_kind,
     is_categorical_covariate,
 )
-from brainlsap.data.find_files import make_visit_sort_key
+from brainlsap.data.participants import list_visit_ranks
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.region_tests import MIN_PEOPLE_SHOWN
@@ -297,7 +297,7 @@ def sort_scan_table_by_visit(cohort_table: pd.DataFrame) -> pd.DataFrame:
     """Return scans in the order of their visits, where these are known."""
     if "session" not in cohort_table:
         return cohort_table
-    visit_ranks = [*cohort_table["session"].map(make_visit_sort_key)]
+    visit_ranks = list_visit_ranks(cohort_table)
     return cohort_table.iloc[
         sorted(range(len(cohort_table)), key=visit_ranks.__getitem__)
     ]

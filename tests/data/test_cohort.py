@@ -15,9 +15,13 @@ from brainlsap.arrays import pack_scans
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import Cohort, read_connectome, read_study
 from brainlsap.data.cohort import NOT_GIVEN
+from brainlsap.data.participants import order_rows_by_visit
 from brainlsap.data.reading_options import NO_CONNECTOME
 from brainlsap.data.stored_cohort import is_cohort_file
+from brainlsap.evaluation.subgroups import make_case_mix
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
+from brainlsap.findings import ASSUMED
+from brainlsap.report.demographics import sort_scan_table_by_visit
 from tests.conftest import raises_kind
 from tests.data.conftest import refused
 
@@ -861,3 +865,59 @@ def test_masked_and_nullable_covariates_are_missing():
 def test_a_label_that_counts_as_missing_is_named(word):
     with pytest.raises(ParameterError, match=f"labels= contains '{word}' for 4 scans"):
         Cohort.from_arrays(np.ones((4, 4)), SUVR, [word, "AD"] * 4, atlas=SIDED)
+
+
+@pytest.mark.parametrize(
+    ("column_name", "visits"),
+    [
+        ("session", ["M12", "bl", "bl"]),
+        ("Visit", [2, 1, 1]),
+        ("VISCODE", ["m12", "bl", "bl"]),
+        ("wave", [2.0, 1.0, 1.0]),
+        ("scan_date", pd.to_datetime(["2021-03-01", "2020-02-01", "2020-05-05"])),
+        ("Untersuchungsdatum", ["01.03.2021", "14.02.2020", "05.05.2020"]),
+    ],
+)
+def test_the_first_scan_of_arrays_is_the_earliest_visit(column_name, visits):
+    table = pd.DataFrame({"age": [71.0, 70.0, 60.0], column_name: visits})
+    labels = ["AD", "AD", "CN"]
+    cohort = Cohort.from_arrays(
+        np.ones((3, 3)),
+        np.eye(3),
+        labels,
+        groups=["a", "a", "b"],
+        covariates=table,
+        atlas=["area_L", "area_R", "stem"],
+    )
+    assert ASSUMED not in {finding.kind for finding in cohort.findings}
+    assert (cohort.table["session"] != "").all()
+    assert cohort.table["age"].tolist() == [71, 70, 60]  # in the order of the arrays
+    assert order_rows_by_visit(cohort.table).tolist() == [1, 0, 2]
+    first_scans = sort_scan_table_by_visit(cohort.table).drop_duplicates("participant")
+    assert sorted(first_scans["age"]) == [60, 70]
+    assert make_case_mix(cohort)["numbers"]["age"]["mean"] == 65
+
+
+@pytest.mark.parametrize(
+    ("columns", "date_column"),
+    [
+        ({}, None),
+        ({"visit_date": ["x", "y", "z"]}, "visit_date"),
+        ({"wave": [1, 1, 1]}, None),
+    ],
+)
+def test_unknown_visits_of_arrays_are_noted(columns, date_column):
+    def make_cohort(groups):
+        return Cohort.from_arrays(
+            np.ones((3, 3)),
+            np.eye(3),
+            ["AD", "AD", "CN"],
+            groups=groups,
+            covariates={"age": [71, 70, 60], **columns},
+            atlas=["area_L", "area_R", "stem"],
+        )
+
+    notes = [x for x in make_cohort(["a", "a", "b"]).findings if x.kind == ASSUMED]
+    assert len(notes) == 1
+    assert date_column is None or date_column in notes[0].advice
+    assert ASSUMED not in {x.kind for x in make_cohort([*"abc"]).findings}
