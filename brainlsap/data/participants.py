@@ -2041,13 +2041,14 @@ def _parse_dates(column_series: pd.Series) -> pd.Series:
     """Return the dates of a column; NaT unless all known cells are dates."""
     known_cells = column_series.dropna().astype(str).str.removeprefix("ses-").str[:10]
     known_cells = known_cells[known_cells != ""]
+    unknown_dates = pd.Series(pd.NaT, column_series.index, dtype="datetime64[ns]")
     if not all(map(_FOUR_DIGITS.search, known_cells)):
-        return np.full(len(column_series), np.nan)
+        return unknown_dates
     for date_format in _VISIT_DATE_FORMATS:
         dates = pd.to_datetime(known_cells, format=date_format, errors="coerce")
         if len(dates) and dates.notna().all():
             return dates.reindex(column_series.index)
-    return pd.Series(pd.NaT, column_series.index, dtype="datetime64[ns]")
+    return unknown_dates
 
 
 def list_visit_ranks(scan_table: pd.DataFrame) -> list[tuple[object, ...]]:
