@@ -115,8 +115,9 @@ NONE_SHOWN, POSSIBLY, NOT_TESTED = "NONE SHOWN", "POSSIBLY", "NOT TESTED"
 SAME = "SAME"
 WARNING, NO_WARNING, NOT_USED = "WARNING", "NO WARNING", "NOT USED"
 NOTHING_TO_EXPLAIN, IN_PART = "NOTHING TO EXPLAIN", "NOT ALL OF IT"
-TOO_FEW_TO_TELL = "TOO FEW TO TELL"
-NO_GAIN, TOO_SMALL, LOSS, UNCLEAR = "NO GAIN", "TOO SMALL", "LOSS", "UNCLEAR"
+NOT_EXCLUDED, TOO_FEW_TO_TELL = "NOT EXCLUDED", "TOO FEW TO TELL"
+UNCLEAR, LOSS, TOO_IMPRECISE = "UNCLEAR", "LOSS", "TOO IMPRECISE"
+BELOW_LIMIT = f"BELOW {MIN_LOG_CREDIT:.1f}"
 """Verdicts that fit questions for regions or risks; their answer is "NOT SHOWN"."""
 
 _NOT_VALID = (
@@ -317,6 +318,7 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
             simple_model_conclusions,
             tables.count_comparisons(evaluation),
             leak_text,
+            short_predictor_name(evaluation),
         ),
         added_value=added_value_conclusion,
         connectome=connectome_conclusion,
@@ -1219,6 +1221,16 @@ def _scale_sentence(evaluation: Evaluation) -> str:
     )
 
 
+def short_predictor_name(evaluation: Evaluation) -> str:
+    """Return the name of the main model, or LSAP-R if it predicts the same."""
+    main_model_name = evaluation.models[0]
+    if tables.has_unused_network(
+        evaluation, main_model_name
+    ) and evaluation.have_same_predictions(main_model_name, "LSAP-R"):
+        return "LSAP-R"
+    return main_model_name
+
+
 def predictor_text(evaluation: Evaluation) -> str:
     """Return the predictor in words: the main model, or only its ridge regression.
 
@@ -1437,8 +1449,8 @@ def judge_uncompared_covariates(
     """Answer whether age, sex or site explain the score if no model contains them.
 
     None if all were compared, or if `covariates_conclusion` speaks of them, too. The
-    audit gave no warning of them, which excludes nothing: "NOT SHOWN". "NOT TESTED" if
-    the audit has no score for one of them.
+    audit gave no warning of them, but it cannot exclude it: "NOT EXCLUDED". "NOT
+    TESTED" if the audit has no score for one of them.
     """
     covariate_names = _list_uncompared_covariates(evaluation)
     if covariates_conclusion.label != IN_PART or not covariate_names:
@@ -1448,23 +1460,23 @@ def judge_uncompared_covariates(
         for score, covariate_name in _make_covariate_by_group_score(evaluation).items()
     }
     chance_score = 1 / len(evaluation.cohort.classes)
-    sentences, label = [], ""
+    sentences, label = [], NOT_EXCLUDED
+    if _shares_sites(evaluation) and "site" in covariate_names:
+        sentences.append(
+            "No site was left out of the training, so an effect of site is not "
+            "excluded."
+        )
     for covariate_name in covariate_names:
         kind = find_covariate_kind(covariate_name)
         name_text = capitalize_first_letter(covariate_name)
         if kind in score_by_kind:
             sentences.append(
                 f"{name_text} alone scores {score_by_kind[kind]:.2f} (chance "
-                f"{chance_score:.2f}), which is no warning of the audit."
+                f"{chance_score:.2f})."
             )
         else:
             sentences.append(f"{name_text} was not tested.")
             label = NOT_TESTED
-        if kind == "site" and _shares_sites(evaluation):
-            sentences.append(
-                "An effect of site is not excluded, because no site was left out of "
-                "the training."
-            )
     return Conclusion(
         _covariates_question(covariate_names),
         NOT_SHOWN,
@@ -1794,10 +1806,7 @@ def judge_probabilities(
         "ece", ["estimate", "low"]
     ]
     error_text = tables.calibration_error_text(evaluation)
-    sentences = [
-        "Probabilities and shares of correct predictions differ on average by "
-        f"{error_text} (calibration error, 95%; perfect: 0)."
-    ]
+    sentences = [f"The average calibration error is {error_text} (95%; perfect: 0)."]
     label = ""
     reason_text = "Probabilities were tested only on average and only in this sample."
     smallest_error = lower_bound if np.isfinite(lower_bound) else error
@@ -1811,9 +1820,7 @@ def judge_probabilities(
         class_prior = class_priors[main_model_name]
         # Shares that the user gives may be those of a clinic.
         is_user_prior = isinstance(class_prior, Mapping)
-        clinic_clause = (
-            "" if is_user_prior else ", which may differ from shares in a clinic"
-        )
+        clinic_clause = "" if is_user_prior else ", which may differ in a clinic"
         sentences.append(
             f"Probabilities assume {class_shares_phrase(class_prior)}{clinic_clause}."
         )
@@ -1849,22 +1856,14 @@ def _constant_probabilities_text(evaluation: Evaluation) -> str:
     if probability_table is None:
         return ""
     class_counts = probability_table.idxmax(axis=1).value_counts()
-    main_model_row_mask = evaluation.predictions["model"] == evaluation.models[0]
-    predicted_labels = evaluation.predictions.loc[main_model_row_mask, "predicted"]
-    n_predicted = int((predicted_labels == class_counts.index[0]).sum())
     n_predictions = len(probability_table)
     if class_counts.iloc[0] < MIN_CONSTANT_SHARE * n_predictions:
         return ""
     unit_noun = _prediction_noun(evaluation, n_predictions)
-    weights_text = ""
-    if n_predicted != class_counts.iloc[0]:
-        weights_text = (
-            f", but the predicted class in {n_predicted}, because class weights choose "
-            "the predicted class"
-        )
     return (
+        "The probabilities hardly differ: "
         f"{class_counts.index[0]} is the most probable class in {class_counts.iloc[0]} "
-        f"of {count_text(n_predictions, unit_noun)}{weights_text}."
+        f"of {count_text(n_predictions, unit_noun)}."
     )
 
 
@@ -1887,9 +1886,8 @@ def less_probable_predictions_text(evaluation: Evaluation) -> str:
     n_predictions = len(probability_table)
     unit_noun = _prediction_noun(evaluation, n_predictions)
     return (
-        "The predicted class is chosen with class weights: in "
-        f"{n_less_probable} of {count_text(n_predictions, unit_noun)}, it is not the "
-        "most probable class."
+        "Class weights choose the predicted class, which is not the most probable "
+        f"one in {n_less_probable} of {count_text(n_predictions, unit_noun)}."
     )
 
 
@@ -1924,6 +1922,7 @@ def judge_simple_models(
     model_conclusions: Sequence[Conclusion],
     n_comparisons: int = 1,
     leak_text: str = "",
+    model_name: str = "Model",
 ) -> Conclusion:
     """Answer whether the main model is better than every simple model that was run.
 
@@ -1959,8 +1958,8 @@ def judge_simple_models(
         if leak_text
         else summary_text,
         sentence=(
-            f"Differences in score [95%, not corrected], {p_title}. YES: interval "
-            f"above 0 and p < {ALPHA}."
+            f"{model_name} minus each model [95%, not corrected], {p_title}. YES: "
+            f"interval above 0 and p < {ALPHA}."
         ),
         label=label,
         partial_conclusions=tuple(model_conclusions),
@@ -2098,18 +2097,15 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     """Answer whether the connectome helps.
 
     "YES" requires :func:`brainlsap.evaluation.connectome_gain`: more than each kind of
-    random connectomes adds. Otherwise its verdict is "NO GAIN" or "TOO SMALL" if the
-    intervals exclude a gain that counts over every kind over which none was shown,
-    "UNCLEAR" if they exclude it over no kind, and else "NOT SHOWN", the weaker verdict.
-    A better score than that of a ridge regression without the connectome is not enough,
-    because averages over random connectomes gain as well; a worse one means "NO" or,
-    beside such a gain, "NOT SHOWN".
+    random connectomes adds. A better score than that of a ridge regression without the
+    connectome is not enough, because averages over random connectomes gain as well; a
+    worse one means "NO" or, beside such a gain, "NOT SHOWN".
     """
     connectome_model_name = (
         "LSAP-R" if "LSAP-R" in evaluation.models else evaluation.models[0]
     )
     baseline_name = NESTED_RIDGES[0]
-    verdict_text, label = NOT_SHOWN, ""
+    verdict_text = NOT_SHOWN
     reason_text = unused_connectome_sentence = ""
     score_sentences = []
     partial_conclusions = tuple[Conclusion, ...]()
@@ -2123,17 +2119,12 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             network_gain_verdict.high,
         )
         partial_conclusions = _judge_connectome_gains(connectome_gain)
-        gain_verdict_text = _find_gain_verdict(
-            network_gain_verdict.answer, interval_low, partial_conclusions
-        )
-        reason_text = _gain_verdict_sentence(gain_verdict_text, partial_conclusions)
+        reason_text = _gain_sentence(partial_conclusions)
         unused_connectome_sentence = _unused_connectome_sentence(
             evaluation, connectome_model_name
         )
-        if gain_verdict_text == YES:
+        if network_gain_verdict.answer == "yes":
             verdict_text = YES
-        elif gain_verdict_text != NOT_SHOWN:
-            label = gain_verdict_text
     if baseline_name in evaluation.models and connectome_model_name != baseline_name:
         comparison_table = tables.person_comparison_table(
             evaluation, connectome_model_name
@@ -2141,7 +2132,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         comparison_row = comparison_table.loc[baseline_name]
         score_verdict_text = _row_verdict(comparison_row)
         if score_verdict_text == NO:
-            verdict_text, label = (NOT_SHOWN, "") if verdict_text == YES else (NO, "")
+            verdict_text = NOT_SHOWN if verdict_text == YES else NO
         score_sentences.append(
             _connectome_score_gain_sentence(
                 evaluation, connectome_model_name, comparison_row, score_verdict_text
@@ -2173,49 +2164,44 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         interval_high,
         p_value,
         reason=reason_text,
-        label=label,
         partial_conclusions=partial_conclusions,
         criterion=_GAIN_CRITERION if partial_conclusions else "",
     )
 
 
-def _find_gain_verdict(
-    gain_answer: str, interval_low: float, partial_conclusions: Sequence[Conclusion]
-) -> str:
-    """Return the verdict on the gain over random connectomes."""
-    if gain_answer == "yes":
-        return YES
-    if gain_answer == "unclear":
-        return UNCLEAR
-    if UNCLEAR in {conclusion.verdict for conclusion in partial_conclusions[1:]}:
-        return NOT_SHOWN
-    return NO_GAIN if interval_low <= 0 else TOO_SMALL
-
-
-def _gain_verdict_sentence(
-    gain_verdict_text: str, partial_conclusions: Sequence[Conclusion]
-) -> str:
-    """Return the verdict on the gain over random connectomes, as a sentence."""
-    excluded_connectome_names = [
-        connectome_name
-        for connectome_name, conclusion in zip(
-            RANDOM_CONNECTOMES, partial_conclusions[1:], strict=True
+def _gain_sentence(partial_conclusions: Sequence[Conclusion]) -> str:
+    """Return whether a gain over random connectomes was shown, and if not, why."""
+    gain_over_none, *gains_over_random = partial_conclusions
+    if {gain.answer for gain in gains_over_random} == {YES}:
+        if gain_over_none.answer == YES:
+            return (
+                "The connectome of the study adds more information than random "
+                "connectomes do."
+            )
+        return "No gain over a model without connectome was shown."
+    n_imprecise = [gain.label for gain in gains_over_random].count(TOO_IMPRECISE)
+    if n_imprecise:
+        differences_text = (
+            "one difference is" if n_imprecise == 1 else "the differences are"
         )
-        if conclusion.verdict != YES
+        return (
+            "No gain over random connectomes was shown, because "
+            f"{differences_text} too imprecise."
+        )
+    missed_names = [
+        connectome_name
+        for connectome_name, gain in zip(
+            RANDOM_CONNECTOMES, gains_over_random, strict=True
+        )
+        if gain.answer != YES
     ]
-    excluded_text = "random connectomes"
-    if len(excluded_connectome_names) < len(RANDOM_CONNECTOMES):
-        excluded_text = f"{join_with_and(excluded_connectome_names)} connectomes"
-    return {
-        YES: "The connectome of the study adds more information than random "
-        "connectomes do.",
-        UNCLEAR: "The data do not show whether the connectome adds more information "
-        "than random connectomes do.",
-        NOT_SHOWN: "The connectome was not shown to add more information than random "
-        "connectomes do, because one row is unclear.",
-        NO_GAIN: f"No gain over {excluded_text} was found.",
-        TOO_SMALL: f"The gain over {excluded_text} is too small to count.",
-    }[gain_verdict_text]
+    missed_text = "random connectomes"
+    if len(missed_names) < len(RANDOM_CONNECTOMES):
+        missed_text = f"{join_with_and(missed_names)} connectomes"
+    return (
+        f"No gain of {MIN_LOG_CREDIT:.1f} nats (data 20 times as probable) over "
+        f"{missed_text} was found."
+    )
 
 
 def _unused_connectome_sentence(evaluation: Evaluation, ridge_name: str) -> str:
@@ -2253,9 +2239,9 @@ def _random_connectome_score_sentence(
         return ""
     verdict_text = _row_verdict(comparison_row)
     verdict_phrase = {
-        YES: "better",
-        NO: "worse",
-        NOT_SHOWN: "not shown to be better",
+        YES: "scores better",
+        NO: "scores worse",
+        NOT_SHOWN: "was not shown to score better",
     }[verdict_text]
     study_score, random_score = (
         tables.score_interval_table(evaluation, model_name).loc[
@@ -2264,9 +2250,9 @@ def _random_connectome_score_sentence(
         for model_name in ("LSAP-R", RANDOM_CONNECTOME_RIDGE)
     )
     return (
-        f"LSAP-R scores {study_score:.3f} with the study's connectome and "
-        f"{random_score:.3f} with a random one: {verdict_phrase} "
-        f"({_difference_text(comparison_row)}, 95%; {_holm_phrase(comparison_row)})."
+        f"LSAP-R {verdict_phrase} with the study's than with a random connectome: "
+        f"{study_score:.3f} and {random_score:.3f} "
+        f"({_holm_phrase(comparison_row)})."
     )
 
 
@@ -2339,11 +2325,11 @@ def _judge_connectome_gains(connectome_gain: ConnectomeGain) -> tuple[Conclusion
             for bound_suffix in ("", "_low", "_high")
         )
         has_gain = estimate >= MIN_LOG_CREDIT and (low > 0 or not is_random)
-        answer, label = (YES, "") if has_gain else (NOT_SHOWN, UNCLEAR)
+        answer, label = (YES, "") if has_gain else (NOT_SHOWN, TOO_IMPRECISE)
         if high < -MIN_LOG_CREDIT:
             answer, label = NO, LOSS
         elif high < MIN_LOG_CREDIT:
-            label = NO_GAIN if low <= 0 else TOO_SMALL
+            label = BELOW_LIMIT
         partial_conclusions.append(
             Conclusion(
                 "study's connectome minus "
@@ -2970,8 +2956,14 @@ def _list_forbidden_phrases(
     network_conclusion = study_conclusions.network
     if network_conclusion is not None and network_conclusion.answer != YES:
         forbidden_phrases.append("the neural network outperforms ridge regression")
-    if study_conclusions.connectome.answer != YES:
-        forbidden_phrases.append("the connectome improves the classification")
+    forbidden_phrases += {
+        YES: [],
+        NOT_SHOWN: [
+            "the connectome improves the classification",
+            "the connectome does not help",
+        ],
+        NO: ["the connectome improves the classification"],
+    }[study_conclusions.connectome.answer]
     unadjusted_covariates = _list_unadjusted_covariates(evaluation)
     if study_conclusions.regions_differ.answer == YES:
         if unadjusted_covariates:

@@ -18,19 +18,19 @@ from brainlsap.evaluation.models import (
 from brainlsap.findings import LEFT_OUT, NO_LABEL, Finding
 from brainlsap.report import conclusions, draw_conclusions, list_headline_lines, tables
 from brainlsap.report.conclusions import (
+    BELOW_LIMIT,
     IN_PART,
     LOSS,
     NO,
-    NO_GAIN,
     NO_WARNING,
     NONE_SHOWN,
+    NOT_EXCLUDED,
     NOT_SHOWN,
     NOT_TESTED,
     NOT_USED,
     NOTHING_TO_EXPLAIN,
     POSSIBLY,
-    TOO_SMALL,
-    UNCLEAR,
+    TOO_IMPRECISE,
     YES,
     Conclusion,
     difference_verdict,
@@ -244,14 +244,14 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
     assert "(Holm p < 0.001)" in same_comparison.sentence
     for lead, half_width, expected, verdict in (
         (8, 3, YES, YES),
-        (8, 9, NOT_SHOWN, UNCLEAR),
-        (0, 1, NOT_SHOWN, NO_GAIN),
-        (1, 0.5, NOT_SHOWN, TOO_SMALL),
-        (-2, 1, NOT_SHOWN, NO_GAIN),
+        (8, 9, NOT_SHOWN, TOO_IMPRECISE),
+        (0, 1, NOT_SHOWN, BELOW_LIMIT),
+        (1, 0.5, NOT_SHOWN, BELOW_LIMIT),
+        (-2, 1, NOT_SHOWN, BELOW_LIMIT),
     ):
         judged = replace(gained, connectome_gain=draw_gain_table(lead, half_width))
         answer = judge_connectome(judged)
-        assert (answer.answer, answer.verdict) == (expected, verdict)
+        assert answer.verdict == expected
         assert answer.partial_conclusions[1].verdict == verdict
         # Both kinds of random connectomes have the same verdict, so none is named.
         assert not any(name in answer.reason for name in RANDOM_CONNECTOMES)
@@ -269,30 +269,31 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
     mixed.loc[mixed["connectome"] == "relabelled", "evidence_lead_high"] = 4.0
     answer = judge_connectome(replace(gained, connectome_gain=mixed))
     assert [part.verdict for part in answer.partial_conclusions[1:]] == [
-        UNCLEAR,
-        NO_GAIN,
+        TOO_IMPRECISE,
+        BELOW_LIMIT,
     ]
     assert answer.verdict == NOT_SHOWN
-    assert "rewired" not in answer.reason
+    assert "one difference is too imprecise" in answer.reason
     # An unclear gain over no connectome changes neither verdict nor sentence.
     mixed = draw_gain_table(0, 1)
     mixed.loc[mixed["connectome"] == "original", "evidence_gain"] = 1.0
     answer = judge_connectome(replace(gained, connectome_gain=mixed))
-    assert answer.partial_conclusions[0].verdict == UNCLEAR
-    assert answer.verdict == NO_GAIN
+    assert answer.partial_conclusions[0].verdict == TOO_IMPRECISE
+    assert answer.verdict == NOT_SHOWN
     assert "over random connectomes" in answer.reason
     # A loss is as large as a gain that counts.
     lost = judge_connectome(replace(gained, connectome_gain=draw_gain_table(-5, 1)))
     assert [part.verdict for part in lost.partial_conclusions] == [YES, LOSS, LOSS]
-    assert lost.verdict == NO_GAIN
+    assert lost.verdict == NOT_SHOWN
     # A gain that is shown over the other kind is not mentioned.
     mixed = draw_gain_table(0, 1)
     is_relabelled = mixed["connectome"] == "relabelled"
     mixed.loc[is_relabelled, "evidence_lead"] = 8.0
     mixed.loc[is_relabelled, ["evidence_lead_low", "evidence_lead_high"]] = 5.0, 11.0
     answer = judge_connectome(replace(gained, connectome_gain=mixed))
-    assert [part.verdict for part in answer.partial_conclusions] == [YES, YES, NO_GAIN]
-    assert answer.verdict == NO_GAIN
+    verdicts = [part.verdict for part in answer.partial_conclusions]
+    assert verdicts == [YES, YES, BELOW_LIMIT]
+    assert answer.verdict == NOT_SHOWN
     assert "relabelled" not in answer.reason
     leaky = replace(gained, connectome_gain=draw_gain_table(8, 3), audit=leaky_audit)
     withdrawn = draw_conclusions(leaky).connectome
@@ -542,7 +543,7 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
             site_row = warned.audit[:1].assign(covariate="SITE", severity="note")
             noted = replace(warned, audit=pd.concat([warned.audit, site_row]))
             tested = judge_uncompared_covariates(noted, covariates)
-            assert (tested.answer, tested.verdict) == (NOT_SHOWN, NOT_SHOWN)
+            assert (tested.answer, tested.verdict) == (NOT_SHOWN, NOT_EXCLUDED)
             assert f"{site_row['balanced_accuracy'].iloc[0]:.2f}" in tested.sentence
         is_site_named = "audit warns of SITE" in covariates.reason
         assert is_site_named == (covariate == "SITE" and answer == YES)
@@ -785,9 +786,9 @@ def test_folds_of_a_hardly_trained_network_are_those_with_weight(
 @pytest.mark.parametrize(
     ("better_name", "answer", "score_verdict"),
     [
-        ("LSAP-R", YES, "better"),
-        (RANDOM_CONNECTOME_RIDGE, NOT_SHOWN, "worse"),
-        (None, YES, "not shown to be better"),
+        ("LSAP-R", YES, "LSAP-R scores better with the study"),
+        (RANDOM_CONNECTOME_RIDGE, NOT_SHOWN, "LSAP-R scores worse with"),
+        (None, YES, "LSAP-R was not shown to score better with"),
     ],
 )
 def test_the_score_with_a_random_connectome_is_subtracted(
@@ -803,8 +804,10 @@ def test_the_score_with_a_random_connectome_is_subtracted(
     conclusion = judge_connectome(judged)
     row = tables.person_comparison_table(judged, "LSAP-R").set_index("model")
     difference = row.loc[RANDOM_CONNECTOME_RIDGE, "difference"]
-    _, control_text = conclusion.sentence.split("with a random one: ")
-    assert control_text.startswith(f"{score_verdict} ({difference:+.3f}")
+    assert score_verdict in conclusion.sentence
+    _, control_text = conclusion.sentence.split("than with a random connectome: ")
+    study_score, random_score = map(float, control_text.split(" (")[0].split(" and "))
+    assert study_score - random_score == pytest.approx(difference, abs=2e-3)
     assert conclusion.answer == answer
 
 
@@ -815,8 +818,8 @@ def test_a_random_connectome_is_not_judged_where_none_was_used(make_study):
     same = rows[rows["model"] == NESTED_RIDGES[0]].assign(model="LSAP-R")
     others = rows[rows["model"] != "LSAP-R"]
     unused = replace(study, predictions=pd.concat([others, same]))
-    assert "with a random one" in judge_connectome(study).sentence
-    assert "with a random one" not in judge_connectome(unused).sentence
+    assert "with a random connectome" in judge_connectome(study).sentence
+    assert "with a random connectome" not in judge_connectome(unused).sentence
 
 
 @pytest.mark.parametrize(
