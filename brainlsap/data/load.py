@@ -98,6 +98,8 @@ from brainlsap.text import (
 )
 
 STRENGTH_FEATURE = "strength"
+# The date in the name of a file, behind its folders.
+_DATE_IN_NAME = re.compile(r"(?<!\d)(?:19|20)\d\d-\d\d-\d\d(?!\d)(?=[^/]*$)")
 
 
 class RefusedStudyError(CohortError):
@@ -737,12 +739,18 @@ def _add_unlisted_people_notes(
     ][:5]
     if ids_with_files.isdisjoint(listed_person_ids):
         first_listed_id = people_contents.scan_identities[0].participant
-        advice = (
-            f"Write the IDs in {table_name} exactly as in the file names (Excel drops "
-            "the zeros of 001 unless the column is text), and write visits in a column "
-            "session_id"
+        first_file_id = unlisted_ids[0]
+        zeros_advice = _make_zeros_advice(
+            table_name, unlisted_ids[0], people_contents.id_column_name
         )
-        if pattern := _find_connectome_pattern(
+        advice = f"{zeros_advice}. Write visits in a column session_id"
+        similar_ids = [x for x in unlisted_ids if to_bare_id(x) in listed_id_by_bare_id]
+        if 2 * len(similar_ids) > len(unlisted_ids):
+            # The IDs differ in leading zeros, and numbers in names may be days.
+            first_file_id = similar_ids[0]
+            first_listed_id = listed_id_by_bare_id[to_bare_id(first_file_id)]
+            advice = zeros_advice
+        elif pattern := _find_connectome_pattern(
             feature_sources.study_files, people_contents.scan_identities
         ):
             advice = f"Give the place of the ID with {option_text('pattern', pattern)}"
@@ -750,12 +758,27 @@ def _add_unlisted_people_notes(
         feature_sources.id_mismatch_finding = Finding(
             "no person in the table has files. The IDs in the table look like "
             f"{first_listed_id!r}, and the IDs of files and folders like "
-            f"{unlisted_ids[0]!r}",
+            f"{first_file_id!r}",
             FAULT,
             kind=FOREIGN_IDS,
             path=table_name,
             advice=advice,
         )
+
+
+def _make_zeros_advice(table_name: str, file_id: str, id_column_name: str = "") -> str:
+    """Return the advice to write the IDs of a table as in files, with their zeros."""
+    advice = (
+        f"Write the IDs in {table_name} exactly as in the file names (Excel drops the "
+        "zeros of 001 unless the column is text)"
+    )
+    if not re.fullmatch(r"0\d+", file_id):
+        return advice
+    number_format = f"{{:0{len(file_id)}d}}"
+    return (
+        f"{advice}. In pandas, table[{id_column_name or 'id'!r}]"
+        f'.map("{number_format}".format) restores the zeros of {file_id}'
+    )
 
 
 def _find_connectome_pattern(
@@ -966,7 +989,7 @@ def _read_weight_array(
             no_connectome_fault = _make_foreign_stack_fault(connectome_stack, scans)
         else:
             no_connectome_fault = _find_lost_zeros_fault(
-                study_files, scan_list
+                feature_sources, scan_list
             ) or _make_no_connectome_fault(study_files, scans, expected_text)
         scan_list.fault_findings[n_earlier_findings:] = [no_connectome_fault]
     return W
@@ -1107,17 +1130,20 @@ def _make_no_connectome_fault(
 
 
 def _find_lost_zeros_fault(
-    study_files: StudyFiles, scan_list: ScanList
+    feature_sources: FeatureSources, scan_list: ScanList
 ) -> Finding | None:
     """Return the fault that matrices have the ids of most people, but with zeros.
 
     None where matrices have ids as they are written, or other ids.
     """
+    study_files = feature_sources.study_files
     listed_ids = {scan.key[0] for scan in scan_list.scans}
     bare_listed_ids = {to_bare_id(listed_id) for listed_id in listed_ids}
     path_by_id_by_pattern: dict[str, dict[str, Path]] = {}
     for file_path in list_files_outside_scans(study_files.folder):
         path_text = file_path.relative_to(study_files.folder).as_posix()
+        # Days and months are no IDs.
+        path_text = _DATE_IN_NAME.sub("{session}", path_text)
         for file_id in list_path_words(path_text):
             if to_bare_id(file_id) in bare_listed_ids:
                 path_pattern = _make_participant_path_pattern(path_text, file_id)
@@ -1145,6 +1171,11 @@ def _find_lost_zeros_fault(
         for scan in scan_list.scans
         if to_bare_id(scan.key[0]) == to_bare_id(file_id)
     )
+    zeros_advice = _make_zeros_advice("the table", file_id)
+    if people_contents := feature_sources.people_contents:
+        zeros_advice = _make_zeros_advice(
+            people_contents.name_and_sheet, file_id, people_contents.id_column_name
+        )
     # The user's own pattern need not be repeated.
     pattern_advice = f". Then use {option_text('pattern', path_pattern)}"
     if study_files.pattern_by_feature.get("connectome"):
@@ -1156,8 +1187,7 @@ def _find_lost_zeros_fault(
         f"{file_id!r} ({path_text})",
         FAULT,
         kind=FOREIGN_IDS,
-        advice="Write the IDs in the table exactly as in the file names (Excel drops "
-        f"the zeros of 001 unless the column is text){pattern_advice}",
+        advice=f"{zeros_advice}{pattern_advice}",
     )
 
 

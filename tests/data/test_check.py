@@ -449,6 +449,36 @@ def test_ids_that_lost_their_zeros_are_told_from_absent_connectomes(
     assert load_cohort(tmp_path, **options, pattern=pattern).n_scans == 3
 
 
+@pytest.mark.parametrize("pattern", [None, "mats/{participant}_{session}.csv"])
+@pytest.mark.parametrize("session_column", [None, "scan_date"])
+def test_ids_without_zeros_are_told_beside_files_with_dates(
+    tmp_path, tiny, matrix, pattern, session_column
+):
+    """Numbers in dates are no ids, and no pattern with them is proposed."""
+    rows = []
+    (tmp_path / "mats").mkdir()
+    for number in range(1, 13):
+        for year in (2018, 2020):
+            date = f"{year}-01-{number + 10}"
+            path = tmp_path / "mats" / f"{number:03d}_{date}.csv"
+            np.savetxt(path, matrix, delimiter=",")
+            rows.append((number, date, ("CN", "AD")[number % 2]))
+    table = pd.DataFrame(rows, columns=["id", "scan_date", "diagnosis"])
+    if session_column is None:
+        table = table.drop(columns="scan_date").drop_duplicates("id")
+    table.to_csv(tmp_path / "participants.csv", index=False)
+    options = {"atlas": tiny, "feature": "strength", "row_order": "atlas"}
+    checked = check_cohort(tmp_path, **options, pattern=pattern)
+    (fault,) = (x for x in checked.findings if x.kind == FOREIGN_IDS)
+    assert """table['id'].map("{:03d}".format)""" in fault.advice
+    proposed_pattern = re.search("pattern='(.*?)'", fault.advice)
+    assert (proposed_pattern is None) == (pattern is not None)
+    pattern = pattern or proposed_pattern[1]
+    table["id"] = table["id"].map("{:03d}".format)
+    table.to_csv(tmp_path / "participants.csv", index=False)
+    assert load_cohort(tmp_path, **options, pattern=pattern).n_scans == 24
+
+
 @pytest.mark.parametrize("other_name", ["RID", "Proband", "sujet", "Code"])
 def test_another_column_with_the_ids_of_files_is_proposed(study, tiny, other_name):
     people = study / "participants.tsv"
