@@ -34,12 +34,15 @@ import brainlsap
 from brainlsap.exceptions import BrainlsapError, CohortError, ParameterError
 from brainlsap.files import check_new_folder, check_outputs, restrict_new_files_to_owner
 from brainlsap.findings import (
+    CHANGED_PERSON,
     CHOICES,
     FAULT,
     NO_LABEL,
+    WRONG_DATE,
     Finding,
     list_grouped_finding_texts,
     make_fault_findings,
+    make_findings,
 )
 from brainlsap.options import (
     COMMANDS,
@@ -619,7 +622,14 @@ def _print_unusual_scans(cohort: "Cohort") -> None:
     """Print the scans of a cohort that are unusual, and what could not be judged."""
     quality_table = brainlsap.data.quality_table(cohort)
     text_lines = _list_swapped_scan_lines(quality_table)
-    text_lines += _list_unusual_scan_lines(quality_table) or ["none"]
+    text_lines += _list_unusual_scan_lines(quality_table)
+    # Two people under one ID are first seen as contradictions of one person.
+    text_lines += list_grouped_finding_texts(
+        finding
+        for finding in make_findings(cohort.findings)
+        if finding.place and finding.kind in (CHANGED_PERSON, WRONG_DATE)
+    )
+    text_lines = text_lines or ["none"]
     text_lines += [f"({quality_note})" for quality_note in quality_table.attrs["notes"]]
     print("\nUnusual scans:", *text_lines, sep="\n  ")
 

@@ -38,7 +38,9 @@ SHARED_CONNECTOME = "shared connectome"
 NO_LABEL = "no label"
 """Scans without a label, which are faults or are left out."""
 CHANGED_PERSON = "changed person"
-"""The age of a person falls, or the birth differs, between visits."""
+"""Age, birth or dates of a person contradict each other between visits."""
+WRONG_DATE = "wrong date"
+"""A date of a scan or a birth contradicts an age or other dates."""
 FIRST_VISIT_VALUE = "value of the first visit"
 """All visits of a person have the value of the first one, which changes in time."""
 ONE_ROW = "one row for several scans"
@@ -47,7 +49,7 @@ CHOICES = frozenset(
     (
         *(ASSUMED, CLASSES, OTHER_CLASSES, BASELINE, SCALES_DIFFER),
         *(EXCLUDED, FAULTY, NO_LABEL, SHARED_CONNECTOME, CHANGED_PERSON),
-        *(FIRST_VISIT_VALUE, ONE_ROW),
+        *(FIRST_VISIT_VALUE, ONE_ROW, WRONG_DATE),
     )
 )
 """Kinds of notes that the command line prints for the user.
@@ -306,6 +308,7 @@ __all__ = [
     "ROW_ORDER",
     "SCALES_DIFFER",
     "SHARED_CONNECTOME",
+    "WRONG_DATE",
     "Finding",
     "Severity",
     "list_grouped_finding_texts",

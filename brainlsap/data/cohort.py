@@ -34,6 +34,7 @@ from brainlsap.data.covariates import (
     find_covariate_faults,
     unify_number_labels,
 )
+from brainlsap.data.dates import find_visit_date_columns
 from brainlsap.data.find_files import to_bare_id
 from brainlsap.data.flow import LEFT_OUT_COLUMNS, NOT_SELECTED, left_out_table
 from brainlsap.data.id_columns import (
@@ -47,7 +48,6 @@ from brainlsap.data.order_check import check_arrays
 from brainlsap.data.participants import (
     UNLABELLED,
     find_absent_class_faults,
-    find_visit_date_columns,
     make_unordered_class_notes,
     order_classes,
     refuse_continuous,

@@ -524,6 +524,11 @@ def find_ditto_mark_faults(
     ]
 
 
+def is_plausible_median_age(median_age: float) -> bool:
+    """Return whether ages with a median are probably in years."""
+    return _MIN_MEDIAN_AGE <= median_age <= _MAX_AGE
+
+
 def find_wrong_number_faults(
     scan_table: pd.DataFrame, column_names: Sequence[str]
 ) -> list[Finding]:
@@ -554,10 +559,7 @@ def find_wrong_number_faults(
         wrong_number_mask = missing_code_mask & ~column_numbers.between(
             lowest_number - plausible_margin, highest_number + plausible_margin
         )
-        if (
-            covariate_kind == "age"
-            and _MIN_MEDIAN_AGE <= column_numbers.median() <= _MAX_AGE
-        ):
+        if covariate_kind == "age" and is_plausible_median_age(column_numbers.median()):
             wrong_number_mask |= (column_numbers < 0) | (column_numbers > _MAX_AGE)
         wrong_numbers = column_numbers[wrong_number_mask & column_numbers.notna()]
         valid_numbers = column_numbers[~wrong_number_mask]
@@ -736,7 +738,8 @@ def find_covariate_faults(
                     kind=CHANGED_PERSON,
                     participant=str(participant_id),
                     got=_describe_values_by_visit(person_table, column_name),
-                    advice="Write the same value for all visits",
+                    advice="If these are two people with one ID, correct the ID. "
+                    "Otherwise write the same value for all visits",
                 )
                 for participant_id, person_table in changed_scan_table.groupby(
                     "participant"

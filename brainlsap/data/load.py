@@ -80,6 +80,7 @@ from brainlsap.exceptions import (
 )
 from brainlsap.findings import (
     ASSUMED,
+    CHANGED_PERSON,
     FAULT,
     FOREIGN_IDS,
     LEFT_OUT,
@@ -495,11 +496,33 @@ def _read_planted_region_table(folder: Path, atlas: Atlas) -> pd.DataFrame | Non
         return truth_table.set_index("region").loc[list(atlas.names)].reset_index()
 
 
+def _list_faults_without_consequences(scan_list: ScanList) -> list[Finding]:
+    """Return the faults of a study without those that another fault explains.
+
+    If two people have one ID, their rows are read as visits of one person. Files and
+    rows of such visits are not found.
+    """
+    changed_person_ids = {
+        fault_finding.participant
+        for fault_finding in scan_list.fault_findings
+        if fault_finding.kind == CHANGED_PERSON
+    }
+    person_by_scan = dict(
+        zip(scan_list.table["scan"], scan_list.table["participant"], strict=True)
+    )
+    return [
+        fault_finding
+        for fault_finding in scan_list.fault_findings
+        if fault_finding.kind != NO_IMAGE
+        or person_by_scan.get(fault_finding.scan) not in changed_person_ids
+    ]
+
+
 def _make_refused_study_error(
     folder: Path, scan_list: ScanList, feature_sources: FeatureSources
 ) -> RefusedStudyError:
     """Return the error with every fault of a study, and with what was found in it."""
-    fault_findings = scan_list.fault_findings
+    fault_findings = _list_faults_without_consequences(scan_list)
     if feature_sources.id_mismatch_finding is not None:
         # IDs of other people explain why nobody has a connectome.
         other_fault_findings = [

@@ -29,6 +29,15 @@ from brainlsap.data.covariates import (
     propose_label_option,
     unify_number_labels,
 )
+from brainlsap.data.dates import (
+    find_date_faults,
+    find_scan_date_columns,
+    find_visit_date_columns,
+    list_age_step_contradictions,
+    make_date_notes,
+    parse_dates,
+    parse_days,
+)
 from brainlsap.data.features import FeatureSources
 from brainlsap.data.find_files import (
     FIRST_VISITS,
@@ -51,7 +60,6 @@ from brainlsap.data.region_tables import TableContents, make_pandas_reading_text
 from brainlsap.data.tables import (
     MissingWords,
     TableColumns,
-    get_name_letters,
     is_formula_error,
     is_number_with_marks,
     read_table_columns,
@@ -122,16 +130,6 @@ _TIME_OF_VISIT = re.compile(
     r"(?P<unit>[dwmy])(?:ays?|eeks?|k|o|on|onths?|ears?|r)?[-_ ]?(?P<number>\d+)"
     r"|(?P<first_number>\d+)[-_ ]?(?P<last_unit>[dwmy])(?:ays?|eeks?|k|o|on|onths?|"
     r"ears?|r)?"
-)
-_VISIT_DATE_FORMATS = ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d", "%m/%d/%Y", "%d.%m.%Y")
-# The year of a date in any of these formats.
-_FOUR_DIGITS = re.compile(r"\d{4}")
-# Letters of names of columns with the dates of visits.
-_VISIT_WORD = (
-    r"(exam(ination)?|scan|visit|acq(uisition)?|session|mr[it]?|pet|image|series|study)"
-)
-_VISIT_DATE_COLUMN = re.compile(
-    rf"{_VISIT_WORD}?(date|datum)|date(of)?(the)?{_VISIT_WORD}"
 )
 # Words that say that an age is of the first visit.
 _BASELINE_AGE = re.compile(r".*_?(bl|baseline)", re.IGNORECASE)
@@ -733,10 +731,12 @@ def list_scans(
     scan_fault_findings += _add_covariates_to_table(scan_table, covariate_table)
     omission_findings += make_unusual_value_notes(scan_table)
     omission_findings += make_changed_person_notes(scan_table)
+    omission_findings += make_date_notes(scan_table)
     omission_findings += _make_one_row_notes(
         scan_table, visit_list.people_with_one_row, label_name, people_table_name
     )
     omission_findings += make_first_visit_value_notes(scan_table, label_name)
+    scan_fault_findings += find_date_faults(scan_table)
     has_stage_order = label_name is None or are_classes_ordered
     scan_fault_findings += find_covariate_faults(
         scan_table, label_name or "", has_class_order=has_stage_order
@@ -1786,9 +1786,10 @@ def choose_baseline_names(
 
 
 def make_changed_person_notes(scan_table: pd.DataFrame) -> list[Finding]:
-    """Return notes on people whose age falls, or whose birth differs, between visits.
+    """Return notes on people whose age, birth or dates contradict each other.
 
-    Ages are compared only if the names of a person's visits tell their order.
+    Ages and dates fall if they are lower at a later visit. They are compared only if
+    the names of a person's visits tell their order. Ages are compared with dates, too.
     """
     if scan_table["participant"].is_unique:
         return []
@@ -1802,57 +1803,126 @@ def make_changed_person_notes(scan_table: pd.DataFrame) -> list[Finding]:
 
 def _make_change_notes(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
     """Return a note on each person whose values of a column contradict each other."""
-    is_age_column = find_covariate_kind(column_name) == "age"
-    if not is_age_column and not is_birth_column(column_name):
-        return []
-    known_table = scan_table[["participant", "session", column_name]].dropna()
-    if is_age_column:
-        known_table = known_table.assign(
-            **{column_name: pd.to_numeric(known_table[column_name], errors="coerce")}
-        ).dropna()
-    visit_values_by_person: dict[str, dict[str, Any]] = {}
-    for participant_id, visit_name, cell_value in known_table.itertuples(
-        index=False, name=None
-    ):
-        value_by_visit = visit_values_by_person.setdefault(participant_id, {})
-        value_by_visit[visit_name] = cell_value
+    if find_covariate_kind(column_name) == "age":
+        ages = pd.to_numeric(scan_table[column_name], errors="coerce")
+        findings = _make_fall_notes(
+            scan_table,
+            ages,
+            ages.map("{:g}".format),
+            f"{column_name} falls from one visit to the next",
+        )
+        known_ids = {finding.participant for finding in findings}
+        return findings + [
+            _make_changed_person_note(
+                f"{column_name} does not change by the time between the visits",
+                participant_id,
+                visits_text,
+            )
+            for participant_id, visits_text in list_age_step_contradictions(
+                scan_table, column_name
+            ).items()
+            if participant_id not in known_ids
+        ]
+    if find_scan_date_columns([column_name]):
+        return _make_fall_notes(
+            scan_table,
+            pd.Series(parse_days(scan_table[column_name]), scan_table.index),
+            scan_table[column_name],
+            f"{column_name} is earlier at the later visit",
+        )
+    if is_birth_column(column_name):
+        return _make_changed_birth_notes(scan_table, column_name)
+    return []
+
+
+def _make_fall_notes(
+    scan_table: pd.DataFrame,
+    number_series: pd.Series,
+    text_series: pd.Series,
+    message: str,
+) -> list[Finding]:
+    """Return a note on each person whose numbers fall from one visit to a later one.
+
+    `text_series` are the numbers as text. Only people whose visits have names that tell
+    their order are compared.
+    """
     findings = list[Finding]()
-    for participant_id, value_by_visit in visit_values_by_person.items():
-        visit_names = sorted(value_by_visit, key=make_visit_sort_key)
-        if is_age_column and not _is_order_known(visit_names):
+    numbers_by_person = _group_by_person_and_visit(scan_table, number_series)
+    texts_by_person = _group_by_person_and_visit(scan_table, text_series)
+    for participant_id, number_by_visit in numbers_by_person.items():
+        visit_names = sorted(number_by_visit, key=make_visit_sort_key)
+        if not _is_order_known(visit_names):
             continue
         for earlier_visit, later_visit in pairwise(visit_names):
-            earlier_value = value_by_visit[earlier_visit]
-            later_value = value_by_visit[later_visit]
-            is_contradiction = (
-                later_value < earlier_value
-                if is_age_column
-                else str(later_value) != str(earlier_value)
-            )
-            if not is_contradiction:
-                continue
-            # Reports show this text, and must not tell when a person was born.
-            visits_text = f"other values at {earlier_visit} and at {later_visit}"
-            if is_age_column:
-                visits_text = (
-                    f"{earlier_value:g} at {earlier_visit}, {later_value:g} at "
-                    f"{later_visit}"
+            if number_by_visit[later_visit] < number_by_visit[earlier_visit]:
+                text_by_visit = texts_by_person[participant_id]
+                findings.append(
+                    _make_changed_person_note(
+                        message,
+                        participant_id,
+                        f"{text_by_visit[earlier_visit]} at {earlier_visit}, "
+                        f"{text_by_visit[later_visit]} at {later_visit}",
+                        [earlier_visit, later_visit],
+                    )
                 )
-            findings.append(
-                Finding(
-                    f"{column_name} falls from one visit to the next"
-                    if is_age_column
-                    else f"{column_name} differs between visits of a person",
-                    kind=CHANGED_PERSON,
-                    participant=str(participant_id),
-                    got=visits_text,
-                    advice="Visits or people may be mistaken for each other. Check "
-                    "the rows of this person, and correct the value or write n/a",
-                    values={"visits": [earlier_visit, later_visit]},
-                )
-            )
-            break
+                break
     return findings
+
+
+def _group_by_person_and_visit(
+    scan_table: pd.DataFrame, value_series: pd.Series
+) -> dict[str, dict[str, Any]]:
+    """Return the known values of scans by person and visit."""
+    values_by_person: dict[str, dict[str, Any]] = {}
+    known_series = value_series.dropna()
+    known_table = scan_table.loc[known_series.index]
+    for participant_id, visit_name, value in zip(
+        known_table["participant"], known_table["session"], known_series, strict=True
+    ):
+        values_by_person.setdefault(str(participant_id), {})[visit_name] = value
+    return values_by_person
+
+
+def _make_changed_birth_notes(
+    scan_table: pd.DataFrame, column_name: str
+) -> list[Finding]:
+    """Return a note on each person whose birth differs between visits."""
+    findings = list[Finding]()
+    births_by_person = _group_by_person_and_visit(scan_table, scan_table[column_name])
+    for participant_id, birth_by_visit in births_by_person.items():
+        visit_names = sorted(birth_by_visit, key=make_visit_sort_key)
+        for earlier_visit, later_visit in pairwise(visit_names):
+            if str(birth_by_visit[later_visit]) != str(birth_by_visit[earlier_visit]):
+                findings.append(
+                    _make_changed_person_note(
+                        f"{column_name} differs between visits of a person",
+                        participant_id,
+                        # Reports show this text, and must not tell when a person was
+                        # born.
+                        f"other values at {earlier_visit} and at {later_visit}",
+                        [earlier_visit, later_visit],
+                    )
+                )
+                break
+    return findings
+
+
+def _make_changed_person_note(
+    message: str,
+    participant_id: str,
+    visits_text: str,
+    visit_names: Sequence[str] = (),
+) -> Finding:
+    """Return the note that values of a person contradict each other at two visits."""
+    return Finding(
+        message,
+        kind=CHANGED_PERSON,
+        participant=participant_id,
+        got=visits_text,
+        advice="Visits or people may be mistaken for each other. Check the rows of "
+        "this person, and correct the value or write n/a",
+        values={"visits": [*visit_names]} if visit_names else {},
+    )
 
 
 def _make_one_row_notes(
@@ -2033,28 +2103,14 @@ def _parse_visit_months(visit_names: pd.Series) -> np.ndarray:
 
 def _parse_date_months(column_series: pd.Series) -> np.ndarray:
     """Return the months of dates since 1970; NaN unless all known cells are dates."""
-    days = (_parse_dates(column_series) - pd.Timestamp(1970, 1, 1)).dt.days
+    days = (parse_dates(column_series) - pd.Timestamp(1970, 1, 1)).dt.days
     return (days * _MONTHS_PER_UNIT["d"]).to_numpy(dtype=float)
-
-
-def _parse_dates(column_series: pd.Series) -> pd.Series:
-    """Return the dates of a column; NaT unless all known cells are dates."""
-    known_cells = column_series.dropna().astype(str).str.removeprefix("ses-").str[:10]
-    known_cells = known_cells[known_cells != ""]
-    unknown_dates = pd.Series(pd.NaT, column_series.index, dtype="datetime64[ns]")
-    if not all(map(_FOUR_DIGITS.search, known_cells)):
-        return unknown_dates
-    for date_format in _VISIT_DATE_FORMATS:
-        dates = pd.to_datetime(known_cells, format=date_format, errors="coerce")
-        if len(dates) and dates.notna().all():
-            return dates.reindex(column_series.index)
-    return unknown_dates
 
 
 def list_visit_ranks(scan_table: pd.DataFrame) -> list[tuple[object, ...]]:
     """Return the rank in time of the visit of every scan, by the column session."""
     visit_names = scan_table["session"].astype(str)
-    dates = _parse_dates(visit_names)
+    dates = parse_dates(visit_names)
     # Days before months are not in order of time.
     iso_dates = dates.dt.strftime("%Y-%m-%d")
     return [*iso_dates.fillna(visit_names).map(make_visit_sort_key)]
@@ -2080,19 +2136,6 @@ def order_rows_by_visit(scan_table: pd.DataFrame) -> np.ndarray:
     row_index = np.empty(len(scan_table), dtype=np.int64)
     row_index[np.argsort(person_codes, kind="stable")] = sorted_indices
     return row_index
-
-
-def find_visit_date_columns(column_names: Iterable[str]) -> list[str]:
-    """Return the columns with dates of visits, by their names.
-
-    >>> find_visit_date_columns(["age", "visit_date", "MRT-Datum", "EXAMDATE"])
-    ['visit_date', 'MRT-Datum', 'EXAMDATE']
-    """
-    return [
-        column_name
-        for column_name in column_names
-        if _VISIT_DATE_COLUMN.fullmatch(get_name_letters(column_name))
-    ]
 
 
 def _is_order_known(visit_names: Sequence[str]) -> bool:

@@ -698,3 +698,51 @@ def test_another_study_with_the_same_ids_is_no_source(tmp_path, capsys):
     code, commands = suggested(capsys, "check", study, *asked)
     assert code == 2
     assert not any("theirs" in word for one in commands for word in one)
+
+
+def write_people_with_one_id(tmp_path, sexes):
+    """Write a study of 12 people of desikan82, two of whom have one ID.
+
+    The dates of the scans are then read as the visits of this person.
+    """
+    cohort = make_cohort(
+        12, atlas="desikan82", feature="fdg", visit_shares=(1,), random_state=0
+    )
+    ids = [f"P{row:02d}" for row in range(12)]
+    dates = [f"2019-03-{row + 10}" for row in range(12)]
+    people = pd.DataFrame(
+        {
+            "participant_id": [*ids[:11], ids[10]],
+            "scan_date": dates,
+            "diagnosis": ["CN", "AD"] * 6,
+            "age": [70 - 0.4 * row for row in range(12)],
+            "sex": [*("FM" * 5), *sexes],
+        }
+    )
+    people.to_csv(tmp_path / "participants.csv", index=False)
+    values = pd.DataFrame(cohort.features[:, :, 0], columns=cohort.region_names)
+    tables = [people[["participant_id", "scan_date"]], values]
+    if len({*sexes}) > 1:
+        # Whoever gives two people one ID by mistake does so in one table only.
+        tables[0] = pd.DataFrame({"participant_id": ids})
+    pd.concat(tables, axis=1).to_csv(tmp_path / "fdg.csv", index=False)
+    return tmp_path
+
+
+def test_two_people_under_one_id_are_unusual(tmp_path, capsys):
+    study = write_people_with_one_id(tmp_path, "FF")
+    options = ("--atlas", "desikan82", "--feature", "fdg", "--connectome", "none")
+    assert main(["check", str(study), *options]) == 0
+    _, _, printed = capsys.readouterr().out.partition("\nUnusual scans:\n")
+    assert (
+        "P10: age falls from one visit to the next; got 66 at 2019-03-20"
+        in (printed.partition("\n\n")[0])
+    )
+
+
+def test_missing_files_of_two_people_under_one_id_hide_no_cause(tmp_path):
+    study = write_people_with_one_id(tmp_path, "FM")
+    check = check_cohort(study, "desikan82", "fdg", connectome="none")
+    (fault,) = check.faults
+    assert "P10: sex differs between visits of a person" in fault
+    assert "If these are two people with one ID, correct the ID" in fault
