@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -130,6 +130,12 @@ _TIME_OF_VISIT = re.compile(
     r"(?P<unit>[dwmy])(?:ays?|eeks?|k|o|on|onths?|ears?|r)?[-_ ]?(?P<number>\d+)"
     r"|(?P<first_number>\d+)[-_ ]?(?P<last_unit>[dwmy])(?:ays?|eeks?|k|o|on|onths?|"
     r"ears?|r)?"
+)
+# Forms of dates in names of files, and in tables.
+_FILE_DATE_FORMATS = ("%Y-%m-%d", "%Y%m%d")
+_TABLE_DATE_FORMATS = (
+    *("%Y-%m-%d", "%Y%m%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y"),
+    *("%m-%d-%Y", "%d.%m.%y", "%m/%d/%y", "%d/%m/%y"),
 )
 # Words that say that an age is of the first visit.
 _BASELINE_AGE = re.compile(r".*_?(bl|baseline)", re.IGNORECASE)
@@ -590,6 +596,9 @@ def list_scans(
         people_table_name,
         folder,
         feature_sources.people_contents,
+    )
+    _refuse_other_date_form(
+        facts_by_person_and_visit, feature_sources, people_table_name
     )
     _refuse_foreign_visits(
         facts_by_person_and_visit, feature_sources.study_files, people_table_name
@@ -1114,6 +1123,87 @@ def _list_visits(
                     *listed_session_by_visit.values()
                 ]
     return visit_list
+
+
+def _refuse_other_date_form(
+    facts_by_person_and_visit: FactsByPersonAndVisit,
+    feature_sources: FeatureSources,
+    people_table_name: str,
+) -> None:
+    """Raise if visits are dates that the table of people writes in another form."""
+    people_contents = feature_sources.people_contents
+    session_column_name = "session_id"
+    if people_contents is not None and people_contents.session_column_name:
+        session_column_name = people_contents.session_column_name
+    listed_visits_by_person = {
+        participant_id: [x for x in identity_facts_by_visit if x]
+        for participant_id, identity_facts_by_visit in facts_by_person_and_visit.items()
+    }
+    for place_text, sessions_by_person in (
+        ("the names of files", feature_sources.study_files.folder_sessions_by_person),
+        ("another table", feature_sources.session_by_person_and_visit),
+    ):
+        date_forms = _find_other_date_form(listed_visits_by_person, sessions_by_person)
+        if date_forms is None:
+            continue
+        column_text = f"table[{session_column_name!r}]"
+        raise CohortError(
+            f"the dates of visits in {people_table_name} ({date_forms.table_date}) "
+            f"have another form than in {place_text} ({date_forms.file_date})",
+            kind=FOREIGN_VISITS,
+            advice=f"Write the dates in one form. In pandas: {column_text} = "
+            f'pandas.to_datetime({column_text}, format="{date_forms.table_format}")'
+            f'.dt.strftime("{date_forms.file_format}")',
+            path=feature_sources.study_files.folder,
+            values={
+                "table_format": date_forms.table_format,
+                "file_format": date_forms.file_format,
+            },
+        )
+
+
+class _DateForms(NamedTuple):
+    """Two forms of dates with an example of each."""
+
+    table_format: str
+    file_format: str
+    table_date: str
+    file_date: str
+
+
+def _find_other_date_form(
+    listed_visits_by_person: Mapping[str, Sequence[str]],
+    sessions_by_person: Mapping[str, Mapping[str, str]],
+) -> _DateForms | None:
+    """Return the forms in which most visits agree, if none agrees as it is written."""
+    listed_scans = {
+        (participant_id, visit_key)
+        for participant_id, listed_visits in listed_visits_by_person.items()
+        for visit_key in listed_visits
+    }
+    scanned_scans = {
+        (participant_id, visit_key)
+        for participant_id, listed_visits in listed_visits_by_person.items()
+        for visit_key in sessions_by_person.get(participant_id, {})
+        if listed_visits
+    }
+    if not scanned_scans or not listed_scans.isdisjoint(scanned_scans):
+        return None
+    listed_table = pd.DataFrame(sorted(listed_scans), columns=["person", "visit"])
+    for table_format, file_format in product(_TABLE_DATE_FORMATS, _FILE_DATE_FORMATS):
+        dates = pd.to_datetime(
+            listed_table["visit"], format=table_format, errors="coerce"
+        )
+        visits = dates.dt.strftime(file_format)
+        n_matches = len(
+            {*zip(listed_table["person"], visits, strict=False)} & scanned_scans
+        )
+        if 2 * n_matches > len(scanned_scans):
+            first_visit = min(scanned_scans)[1]
+            return _DateForms(
+                table_format, file_format, listed_table["visit"].iloc[0], first_visit
+            )
+    return None
 
 
 def _refuse_foreign_visits(

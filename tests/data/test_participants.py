@@ -258,6 +258,53 @@ def test_one_row_for_several_scans_of_a_person_is_noted(study, tiny):
     assert ONE_ROW not in {x.kind for x in check.findings}
 
 
+@pytest.mark.parametrize("is_in_table", [False, True])
+@pytest.mark.parametrize(
+    ("table_format", "file_format"),
+    [
+        ("%d.%m.%Y", "%Y-%m-%d"),
+        ("%m/%d/%Y", "%Y-%m-%d"),
+        ("%d/%m/%Y", "%Y%m%d"),
+        ("%Y-%m-%d", "%Y%m%d"),
+    ],
+)
+def test_dates_of_another_form_are_told(
+    study, tiny, matrix, table_format, file_format, is_in_table
+):
+    shutil.rmtree(study)
+    (study / "sc").mkdir(parents=True)
+    dates = pd.date_range("2018-05-01", periods=8, freq="97D")
+    table = pd.DataFrame({"id": [f"p{i // 2}" for i in range(8)]})
+    table["exam_date"] = dates.strftime(table_format)
+    table["diagnosis"] = ["CN", "CN", "AD", "AD"] * 2
+    visits = dates.strftime(file_format)
+    values = pd.DataFrame(np.linspace(1, 2, 56).reshape(8, 7), columns=tiny.names)
+    values.insert(0, "exam_date", visits if is_in_table else table["exam_date"])
+    values.insert(0, "id", table["id"])
+    values.to_csv(study / "fdg_suvr.csv", index=False)
+    options = {"atlas": tiny, "feature": "fdg", "session_column": "exam_date"}
+    options |= {"row_order": "atlas", "connectome": "none"}
+    if not is_in_table:
+        options |= {"pattern": "sc/{participant}_{session}.csv", "connectome": None}
+        for person, visit in zip(table["id"], visits, strict=True):
+            np.savetxt(study / "sc" / f"{person}_{visit}.csv", matrix, delimiter=",")
+    table.to_csv(study / "participants.csv", index=False)
+    with pytest.raises(CohortError) as error:
+        load_cohort(study, **options)
+    (finding,) = check_cohort(study, **options).findings
+    assert finding.kind == FOREIGN_VISITS
+    assert finding.values == {"table_format": table_format, "file_format": file_format}
+    assert f"pandas.to_datetime(table['exam_date'], format=\"{table_format}\")" in str(
+        error.value
+    )
+    # The advice is right.
+    table["exam_date"] = visits
+    table.to_csv(study / "participants.csv", index=False)
+    values["exam_date"] = visits
+    values.to_csv(study / "fdg_suvr.csv", index=False)
+    assert load_cohort(study, **options).n_scans == 8
+
+
 def test_dates_say_that_visits_lie_years_apart():
     table = draw_diagnosed_visits(["CN"] * 6, AGE=[70, 70, 70, 80, 80, 80])
     table = table.assign(session=["one", "two", "three"] * 2)
