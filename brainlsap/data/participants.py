@@ -271,7 +271,8 @@ def order_classes(
 class _PeopleRows(NamedTuple):
     """A table of people, or of one person's visits; named in messages by its path.
 
-    `participant_id` is empty for the table of people.
+    `participant_id` is empty for the table of people, and `session_column_name` if no
+    column names visits.
     """
 
     path_and_sheet: str
@@ -280,6 +281,7 @@ class _PeopleRows(NamedTuple):
     missing_words_by_column: MissingWords
     participant_id: str = ""
     id_column_name: str | None = None
+    session_column_name: str | None = None
 
 
 def _list_people_rows_and_faults(
@@ -294,6 +296,7 @@ def _list_people_rows_and_faults(
             cells_by_column,
             table_contents.missing_words_by_column,
             id_column_name=table_contents.id_column_name,
+            session_column_name=table_contents.session_column_name,
         )
     ]
     table_findings = list[Finding]()
@@ -328,6 +331,7 @@ def _list_people_rows_and_faults(
                     other_cells_by_column,
                     other_cells_by_column.missing_words_by_column,
                     participant_id,
+                    session_column_name="session_id",
                 )
             )
     return people_rows_records, table_findings
@@ -398,37 +402,16 @@ def _add_rows_and_find_repeats(
             *person_session_ids,
         )
         if is_repeated_visit or has_unnamed_visit:
-            message = (
-                f"{people_rows_record.path_and_sheet} contains several rows of one "
-                "person; expected one row for each visit"
-            )
-            advice = (
-                "Write the visits in a column session_id, name their column with "
-                f"{option_text('session_column')}, or delete the row that is wrong"
-            )
-            finding_values: dict[str, str] = {}
-            if visit_column_name is not None:
-                advice = make_visit_column_advice(visit_column_name)
-                finding_values["session_column"] = visit_column_name
-            if is_identical_row:
-                message = (
-                    f"{people_rows_record.path_and_sheet} contains two identical rows "
-                    "of one person"
-                )
-                advice = "Delete one of the rows"
-                finding_values = {}
-            if people_rows_record.id_column_name is not None:
-                advice += f". {id_column_sentence(people_rows_record.id_column_name)}"
             row_findings.append(
-                Finding(
-                    message,
-                    FAULT,
-                    participant=scan_identity.participant,
-                    got=_differing_cells_text(
+                _make_repeated_row_fault(
+                    people_rows_record,
+                    scan_identity,
+                    visit_column_name,
+                    _differing_cells_text(
                         column_names, cells_by_visit.get(scan_identity.key), row_cells
                     ),
-                    advice=advice,
-                    values=finding_values,
+                    is_repeated_visit=is_repeated_visit,
+                    is_identical_row=is_identical_row,
                 )
             )
             continue
@@ -462,6 +445,58 @@ def _add_rows_and_find_repeats(
             earlier_facts | cell_by_column,
         )
     return row_findings
+
+
+def _make_repeated_row_fault(
+    people_rows_record: _PeopleRows,
+    scan_identity: ScanIdentity,
+    visit_column_name: str | None,
+    difference_text: str,
+    *,
+    is_repeated_visit: bool,
+    is_identical_row: bool,
+) -> Finding:
+    """Return the fault that a table has several rows of a person or of a visit."""
+    message = (
+        f"{people_rows_record.path_and_sheet} contains several rows of one "
+        "person; expected one row for each visit"
+    )
+    advice = (
+        "Write the visits in a column session_id, name their column with "
+        f"{option_text('session_column')}, or delete the row that is wrong"
+    )
+    finding_values: dict[str, str] = {}
+    session_column_name = people_rows_record.session_column_name
+    if visit_column_name is not None:
+        advice = make_visit_column_advice(visit_column_name)
+        finding_values["session_column"] = visit_column_name
+    if is_identical_row:
+        message = (
+            f"{people_rows_record.path_and_sheet} contains two identical rows "
+            "of one person"
+        )
+        advice = "Delete one of the rows"
+        finding_values = {}
+    elif is_repeated_visit and scan_identity.session and session_column_name:
+        message = (
+            f"{people_rows_record.path_and_sheet} contains several rows of one "
+            "visit; expected one row for each visit"
+        )
+        advice = (
+            "Delete the row that is wrong, or correct its visit in the column "
+            f"{session_column_name!r}"
+        )
+        difference_text = f"{scan_identity.text} with {difference_text}"
+    if people_rows_record.id_column_name is not None:
+        advice += f". {id_column_sentence(people_rows_record.id_column_name)}"
+    return Finding(
+        message,
+        FAULT,
+        participant=scan_identity.participant,
+        got=difference_text,
+        advice=advice,
+        values=finding_values,
+    )
 
 
 def _differing_cells_text(

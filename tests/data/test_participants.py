@@ -96,7 +96,7 @@ def test_names_refused(read):
         ("visit\nM0\n", "every row needs a 'session_id'; the columns are vis"),
         (
             "session_id\tx\nses-1\t1\nses-1\t2\n",
-            "sub-1_sess.* contains several rows of one person.* got x 1 and 2\\. ",
+            "sub-1_sess.* rows of one visit.* got sub-1_ses-1 with x 1 and 2\\. ",
         ),
     ],
 )
@@ -104,6 +104,19 @@ def test_sessions_refused(read, write, text, message):
     write("sub-1/sub-1_sessions.tsv", text)
     with refused(message):
         read("participant_id\nsub-1\n")
+
+
+@pytest.mark.parametrize("column_name", ["session_id", "Untersuchungsdatum"])
+def test_a_scan_with_two_labels_is_named(write, tiny, column_name):
+    visits = ["2018-02-23\tMCI", "2019-02-23\tMCI", "2019-02-23\tAD"]
+    lines = [f"participant_id\t{column_name}\tdiagnosis", *(f"s1\t{x}" for x in visits)]
+    path = write("participants.tsv", "\n".join(lines))
+    (fault,) = list_facts_and_findings(read_table_contents(path, tiny))[1]
+    assert fault.participant == "s1"
+    assert fault.got == "s1_2019-02-23 with diagnosis MCI and AD"
+    # The column of visits is known, and needs no option.
+    assert repr(column_name) in fault.advice
+    assert option_text("session_column") not in fault.advice
 
 
 EARLY_TO_LATE = ("Early MCI", "MCI", "late MCI")
