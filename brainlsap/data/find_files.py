@@ -1118,12 +1118,13 @@ def _merge_path_patterns(
                 named_paths
             ) >= len([*fitting_paths])
             if len(merged_patterns) == 1 or is_common:
-                merged_paths_by_pattern[path_pattern] = named_paths
+                # Patterns of two forms may become the same pattern.
+                merged_paths_by_pattern.setdefault(path_pattern, {}).update(named_paths)
                 continue
             for merged_pattern in merged_patterns:
-                merged_paths_by_pattern[merged_pattern] = named_paths_by_pattern[
-                    merged_pattern
-                ]
+                merged_paths_by_pattern.setdefault(merged_pattern, {}).update(
+                    named_paths_by_pattern[merged_pattern]
+                )
     return merged_paths_by_pattern
 
 

@@ -11,6 +11,7 @@ from brainlsap.data.find_files import (
     Scan,
     ScanIdentity,
     StudyFiles,
+    count_files_by_path_pattern,
     make_visit_sort_key,
     parse_scan_identity,
 )
@@ -455,3 +456,16 @@ def test_a_caps_tree_of_clinica(tmp_path):
         "the other (3 of 3 scans)"
     )
     assert note in cohort.notes
+
+
+def test_all_files_of_a_form_are_counted(tmp_path, matrix):
+    """People have one to two visits; files and scans are named by dates."""
+    scans = list[Scan]()
+    for number in range(1, 13):
+        dates = ["2018-01-05", f"2019-02-{number + 10}"][: 1 + number % 2]
+        for date in [f"{dates[0][:8]}{number + 10}", *dates[1:]]:
+            name = f"{number:03d}_{date}"
+            np.savetxt(tmp_path / f"{name}.csv", matrix, delimiter=",")
+            scans.append(Scan(name, (f"{number:03d}", date), False, ()))
+    n_files_by_pattern = count_files_by_path_pattern(tmp_path, scans)
+    assert n_files_by_pattern["{participant}_{session}.csv"] == len(scans) == 18
