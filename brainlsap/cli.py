@@ -597,7 +597,9 @@ def check(study: str, **options: Any) -> None:
     splits = brainlsap.workflow.resolve_folds_or_number(cohort, **fold_options)
     if isinstance(splits, int):
         splits = brainlsap.evaluation.make_splits(cohort.y, cohort.groups, splits)
-    _print_unusual_scans(_add_unlabelled_scans(study, cohort, value_by_reading_option))
+    _print_unusual_scans(cohort)
+    unlabelled_cohort = _add_unlabelled_scans(study, cohort, value_by_reading_option)
+    _print_other_unusual_scans(unlabelled_cohort, {*cohort.table["scan"]})
     leakage_module = brainlsap.evaluation.leakage
     audit_table = leakage_module.mark_copies_in_audit_table(
         leakage_module.audit(cohort, splits)
@@ -632,6 +634,23 @@ def _print_unusual_scans(cohort: "Cohort") -> None:
     text_lines = text_lines or ["none"]
     text_lines += [f"({quality_note})" for quality_note in quality_table.attrs["notes"]]
     print("\nUnusual scans:", *text_lines, sep="\n  ")
+
+
+def _print_other_unusual_scans(
+    unlabelled_cohort: "Cohort", labelled_scan_names: set[str]
+) -> None:
+    """Print the unusual scans of a cohort that are not among the labelled scans.
+
+    The labelled scans are compared with each other alone, as in a report.
+    """
+    if labelled_scan_names.issuperset(unlabelled_cohort.table["scan"]):
+        return
+    quality_table = brainlsap.data.quality_table(unlabelled_cohort)
+    quality_table = quality_table[~quality_table.index.isin(labelled_scan_names)]
+    text_lines = _list_swapped_scan_lines(quality_table)
+    text_lines += _list_unusual_scan_lines(quality_table) or ["none"]
+    heading_text = "\nUnusual scans without a label, compared with all scans:"
+    print(heading_text, *text_lines, sep="\n  ")
 
 
 def _add_unlabelled_scans(

@@ -186,11 +186,18 @@ def test_check_speaks_of_flags_and_shows_exchanged_hemispheres(own_study, capsys
     table["diagnosis"] = table["diagnosis"].mask(is_unusual)
     table.to_csv(own_study / "participants.tsv", sep="\t", index=False)
     skipping = [*mrtrix, "--skip-faulty"]
+    labelled_lists = []
     for more in ([], ["--exclude", scan]):
         assert main(["check", str(own_study), *skipping, *more]) == 0
         printed = capsys.readouterr().out
         assert scan in printed.partition("Dropped:")[2].partition("No faults")[0]
-        assert (first_line in printed.partition("\nUnusual scans:")[2]) != bool(more)
+        labelled_list = printed.partition("\nUnusual scans:\n")[2].partition("\n\n")[0]
+        labelled_lists.append(labelled_list)
+        other_list = printed.partition("\nUnusual scans without a label")[2]
+        assert (first_line in other_list) != bool(more)
+    # As in a report, labelled scans are compared with labelled scans.
+    assert labelled_lists[0] == labelled_lists[1]
+    assert scan not in labelled_lists[0]
     # Other faults are those to correct first.
     path.write_text("1 2 3")
     unlabelled.to_csv(own_study / "participants.tsv", sep="\t", index=False)
