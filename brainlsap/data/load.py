@@ -64,6 +64,7 @@ from brainlsap.data.measures import (
 from brainlsap.data.order_check import OrderCheck, UnknownOrderError
 from brainlsap.data.participants import (
     ScanList,
+    count_people_with_changes,
     list_facts_and_findings,
     list_people_table_paths,
     list_scans,
@@ -1408,6 +1409,12 @@ def list_people_count_texts(
         f"{count_text(len(scan_table), 'scan')}",
         f"number of scans by {label_name}: {class_counts_text}",
     ]
+    n_changing_people = count_people_with_changes(scan_table, "label")
+    if n_changing_people:
+        count_texts.append(
+            f"{label_name} changes between visits of "
+            f"{count_text(n_changing_people, 'person')}"
+        )
     covariates_text = ", ".join(map(str, scan_table.columns[4:]))
     if covariates_text:
         count_texts.append(f"covariates: {covariates_text}")

@@ -2098,7 +2098,7 @@ def _make_first_visit_label_notes(
     scan_table: pd.DataFrame, label_name: str
 ) -> list[Finding]:
     """Return a note if a label never changes within people, but a diagnosis does."""
-    if _count_people_with_changes(scan_table, "label"):
+    if count_people_with_changes(scan_table, "label"):
         return []
     covariate_table = scan_table.drop(columns=[*KEY_COLUMNS])
     n_values_table = covariate_table.groupby(scan_table["participant"]).nunique()
@@ -2147,7 +2147,7 @@ def _list_lower_words(column_series: pd.Series) -> set[str]:
     return {str(cell_value).lower() for cell_value in column_series.dropna()}
 
 
-def _count_people_with_changes(scan_table: pd.DataFrame, column_name: str) -> int:
+def count_people_with_changes(scan_table: pd.DataFrame, column_name: str) -> int:
     """Return the number of people with different values of a column."""
     return int((scan_table.groupby("participant")[column_name].nunique() > 1).sum())
 
@@ -2187,7 +2187,7 @@ def _make_first_visit_age_notes(scan_table: pd.DataFrame) -> list[Finding]:
             continue
         ages_by_person = long_table.groupby("participant")[column_name]
         n_known = int((ages_by_person.count() > 1).sum())
-        n_unchanged = n_known - _count_people_with_changes(long_table, column_name)
+        n_unchanged = n_known - count_people_with_changes(long_table, column_name)
         # Rounded ages stay the same in some people who are scanned after 11 months.
         if not n_unchanged or 2 * n_unchanged < n_known:
             continue

@@ -268,6 +268,10 @@ def test_one_row_for_several_scans_of_a_person_is_noted(study, tiny):
     (study / "participants.tsv").write_text(table_text)
     check = check_cohort(study, atlas=tiny, feature="fdg")
     assert check.is_sound
+    assert not any("changes between visits" in text for text in check.count_texts)
+    (study / "participants.tsv").write_text(table_text.replace("M12\tCN", "M12\tAD"))
+    changed_check = check_cohort(study, atlas=tiny, feature="fdg")
+    assert "diagnosis changes between visits of 1 person" in changed_check.count_texts
     assert ONE_ROW not in {x.kind for x in check.findings}
 
 
