@@ -319,15 +319,14 @@ def _plot_class_panels(evaluation: Evaluation) -> Any:
 
 
 def _plot_gain_panels(evaluation: Evaluation) -> Any:
-    """Draw what the connectome adds in log evidence and in left-out error."""
+    """Draw what the connectome adds beyond others, in evidence and left-out error."""
     gain_table: Any = evaluation.connectome_gain
     connectome_gain = ConnectomeGain(gain_table)
     panel_axes_array = prepare_axes_array(
         None, PAGE_WIDTH, 24 + 5 * len(gain_table), n_panels=2
     )
-    score_columns = ("evidence_gain", "error_gain")
-    for score_column, axes in zip(score_columns, panel_axes_array, strict=True):
-        plots.plot_connectome_gain(connectome_gain, score_column, axes=axes)
+    for statistic, axes in zip(plots.GAIN_LABELS, panel_axes_array, strict=True):
+        plots.plot_connectome_gain(connectome_gain, statistic, axes=axes)
     panel_axes_array[1].set_yticklabels([])
     return panel_axes_array[0].figure
 

@@ -86,10 +86,10 @@ QUARTERS = {0.0: "start", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "end"}
 """Labels for shares of the training."""
 
 GAIN_LABELS = {
-    "evidence_gain": "gain in log evidence (nats, 90% interval)",
-    "error_gain": "left-out squared error removed (%, 90% interval)",
+    "evidence": "difference in log evidence (nats, 90% interval)",
+    "error": "difference in squared error removed (%, 90% interval)",
 }
-"""Labels of axes, by the gain of a connectome."""
+"""Labels of axes, by what a connectome adds."""
 
 BAR_STYLE: dict[str, Any] = {"fmt": "o", "markersize": 4, "zorder": 3}
 """Style of points with error bars."""
@@ -334,40 +334,41 @@ def plot_scores(
 @use_paper_style()
 def plot_connectome_gain(
     gain: ConnectomeGain,
-    score: str = "evidence_gain",
+    statistic: str = "evidence",
     *,
     axes: Axes | None = None,
     width: float = MIDDLE_WIDTH,
 ) -> Axes:
-    """Draw what the connectome and null connectomes add to the regions' own values.
+    """Draw what the study's connectome adds, minus what other connectomes add.
 
     Parameters
     ----------
     gain : ConnectomeGain
         Of :func:`brainlsap.evaluation.connectome_gain`.
-    score : {"evidence_gain", "error_gain"}
-        Gain in log evidence, or part of the left-out squared error that is removed.
+    statistic : {"evidence", "error"}
+        Log evidence, or part of the left-out squared error that is removed.
     axes, width
         As for :func:`plot_scores`.
 
     Returns
     -------
     Axes
-        A dot is the gain (the mean over draws), a bar its 90% interval. The study's
-        connectome is blue, random connectomes are grey and those of other people
-        orange; the dashed line is no gain, and the dotted line the smallest gain in
-        log evidence that counts.
+        A dot is a difference (the mean over draws), a bar its 90% interval. The first
+        row is the gain over the regions' own values without any connectome. The rows
+        that decide whether the connectome helps are blue, those of connectomes of other
+        people orange; the dashed line is no difference, and the dotted line the
+        smallest difference in log evidence that counts.
     """
-    check_choice("score", score, GAIN_LABELS)
-    gain_table = gain.table
-    row_names = [
-        tables.CONNECTOME_TITLES[connectome_name]
-        for connectome_name in gain_table["connectome"]
+    check_choice("statistic", statistic, GAIN_LABELS)
+    gain_records = gain.table.to_dict("records")
+    row_names = ["no connectome"] + [
+        tables.CONNECTOME_TITLES[gain_record["connectome"]]
+        for gain_record in gain_records[1:]
     ]
-    axes = _make_row_axes(axes, width, row_names, GAIN_LABELS[score])
+    axes = _make_row_axes(axes, width, row_names, GAIN_LABELS[statistic])
     axes.locator_params("x", nbins=5)
-    _draw_reference_line(axes, 0, "no gain")
-    if score == "evidence_gain":
+    _draw_reference_line(axes, 0, "equal")
+    if statistic == "evidence":
         _draw_reference_line(
             axes,
             MIN_LOG_CREDIT,
@@ -375,18 +376,22 @@ def plot_connectome_gain(
             alignment="left",
             linestyle="dotted",
         )
-    percent_factor = 100 if score == "error_gain" else 1
-    for row_position, gain_record in enumerate(gain_table.to_dict("records")):
-        dot_color = GREY if gain_record["connectome"] in RANDOM_CONNECTOMES else ORANGE
-        if gain_record["connectome"] == "original":
-            dot_color = BLUE
+    percent_factor = 100 if statistic == "error" else 1
+    for row_position, gain_record in enumerate(gain_records):
+        is_original = gain_record["connectome"] == "original"
+        is_decisive = is_original or gain_record["connectome"] in RANDOM_CONNECTOMES
+        column_name = f"{statistic}_{'gain' if is_original else 'lead'}"
         x, lower_bound, upper_bound = (
-            percent_factor * gain_record[f"{score}{bound_suffix}"]
+            percent_factor * gain_record[f"{column_name}{bound_suffix}"]
             for bound_suffix in ("", "_low", "_high")
         )
+        dot_color = BLUE if is_decisive else ORANGE
         _draw_errorbars(
             axes, x, row_position, lower_bound, upper_bound, color=dot_color
         )
+    left_limit, right_limit = axes.get_xlim()
+    # The label of the line at 0 must not run into the letter of the panel.
+    axes.set_xlim(left=min(left_limit, -0.2 * right_limit))
     return axes
 
 

@@ -80,18 +80,20 @@ def test_gains_are_drawn_with_their_intervals():
     table = draw_gain_table(8, 3)
     axes = report.plot_connectome_gain(ConnectomeGain(table))
     names = [tick.get_text().replace("\n", " ") for tick in axes.get_yticklabels()]
-    assert names == [*report.connectome_gain_table(ConnectomeGain(table))["connectome"]]
+    titles = report.connectome_gain_table(ConnectomeGain(table))["connectome"][1:]
+    assert names == ["no connectome", *titles]
     (label, limit_label), line = axes.texts, axes.lines[0]
     assert limit_label.get_text() == "3.0 nats"
     assert "90% interval" in axes.get_xlabel().replace("\n", " ")
     gap = label.get_window_extent().y0 - line.get_window_extent().y1
     assert gap > 0  # the line does not run into its label
     dots = [line for line in axes.lines if line.get_marker() == "o"]
-    assert [dot.get_xdata()[0] for dot in dots] == [9, 1, 1, 1, 1]
-    assert len({dot.get_color() for dot in dots}) == 3
+    # The study's own gain, and its lead over the gain of each other connectome.
+    assert [dot.get_xdata()[0] for dot in dots] == [9, 8, 8, 8, 8]
+    assert len({dot.get_color() for dot in dots}) == 2
     bars = [bar.get_segments()[0][:, 0] for bar in axes.collections]
-    np.testing.assert_array_equal(bars[:2], [[6, 12], [-2, 4]])
-    error = report.plot_connectome_gain(ConnectomeGain(table), "error_gain")
+    np.testing.assert_array_equal(bars[:2], [[6, 12], [5, 11]])
+    error = report.plot_connectome_gain(ConnectomeGain(table), "error")
     assert error.lines[1].get_xdata()[0] == 900  # in percent
 
 
