@@ -958,6 +958,16 @@ class StudyFiles:
                 return wrong_tracer_text(path_part, feature_name)
         return None
 
+    def _are_visits_unnamed(self, feature_name: str, scans: Sequence[Scan]) -> bool:
+        """Return whether files of a pattern name people of scans, but no visit."""
+        return "{session}" not in self.pattern_by_feature[feature_name] and any(
+            not self.flat_connectome_paths.isdisjoint(
+                self.files_by_visit.get((scan.key[0], ""), ())
+            )
+            for scan in scans
+            if scan.key[1]
+        )
+
     def unmatched_pattern_text(self, feature_name: str, scans: Sequence[Scan]) -> str:
         """Return the message that a pattern fits no file of any scan.
 
@@ -976,6 +986,14 @@ class StudyFiles:
                 "other participants or visits. Write participants and visits in the "
                 "table as in the file names"
             )
+            if self._are_visits_unnamed(feature_name, scans):
+                file_names_text = (
+                    f"it fits {count_text(len(self.flat_connectome_paths), 'file')} of "
+                    "the participants, but these names contain no visit, and the "
+                    "table has several visits of a participant. Add the visit to the "
+                    "names of the files and as {session} to the pattern, or keep one "
+                    "row of each participant in the table, without the visit"
+                )
         elif not file_names and has_fields:
             file_names_text = (
                 "no file has such a path inside the folder of the study. Correct the "

@@ -815,3 +815,34 @@ def test_a_folder_whose_id_differs_in_zeros_is_named_with_its_person(study, tiny
     notes = [x.message for x in error.value.findings if "the similar ID" in x.message]
     assert notes[0].startswith("no files have the ID '005' of participants.tsv")
     assert "the similar ID '05'" in notes[0]
+
+
+@pytest.mark.parametrize("scans", ["all", "baseline"])
+def test_files_without_visits_of_people_with_several_are_named(
+    tmp_path, tiny, matrix, scans
+):
+    ids = [f"005_S_{4010 + row}" for row in range(6)]
+    rows = [f"{one},{visit},CN\n" for one in ids for visit in ("bl", "m06")]
+    people = tmp_path / "participants.csv"
+    people.write_text("PTID,VISCODE,diagnosis\n" + "".join(rows))
+    (tmp_path / "dti").mkdir()
+    for one in ids:
+        pd.DataFrame(matrix, NAMES, NAMES).to_csv(tmp_path / f"dti/{one}.csv")
+    options = {"pattern": "dti/{participant}.csv", "scans": scans}
+    check = check_cohort(tmp_path, tiny, "strength", id_column="PTID", **options)
+    (fault,) = [x for x in check.faults if "fits no file" in x]
+    assert "it fits 6 files of the participants, but these names contain no visit" in (
+        fault
+    )
+    assert "Add the visit to the names of the files" in fault
+    # Both ways that the message gives read the files.
+    people.write_text("PTID,diagnosis\n" + "".join(f"{one},CN\n" for one in ids))
+    read_text = "connectomes were read for 6 of 6 scans"
+    check = check_cohort(tmp_path, tiny, "strength", id_column="PTID", **options)
+    assert read_text in check.count_texts
+    people.write_text("PTID,VISCODE,diagnosis\n" + "".join(rows))
+    for path in (tmp_path / "dti").iterdir():
+        path.rename(path.with_name(f"{path.stem}_bl.csv"))
+    options["pattern"] = "dti/{participant}_{session}.csv"
+    check = check_cohort(tmp_path, tiny, "strength", id_column="PTID", **options)
+    assert read_text in check.count_texts
