@@ -586,6 +586,8 @@ def evaluate_model(
         "n_implausible": prediction_table.attrs["n_implausible"],
         "n_sparse": prediction_table.attrs["n_sparse"],
         "feature_shifts": feature_shift_sentences,
+        "n_visit_like_ids": prediction_table.attrs["n_visit_like_ids"],
+        "n_people_of_visits": prediction_table.attrs["n_people_of_visits"],
         "n_unharmonized": prediction_table.attrs["n_unharmonized"],
         "learned_sites": prediction_table.attrs["learned_sites"],
         "side_notes": prediction_table.attrs["side_notes"],

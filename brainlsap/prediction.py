@@ -70,6 +70,10 @@ from brainlsap.evaluation.confounds import (
     list_step_phrases,
 )
 from brainlsap.evaluation.cross_validation import configure_model_for_cohort
+from brainlsap.evaluation.leakage import (
+    find_visit_like_scans_and_n_people,
+    visit_like_ids_text,
+)
 from brainlsap.evaluation.results import (
     OTHER_VERSION,
     data_hash,
@@ -699,6 +703,21 @@ def _warn_of_training_people(
     )
 
 
+def _count_and_warn_of_visit_like_ids(cohort: Cohort) -> tuple[int, int]:
+    """Warn if ids of people may name visits; return these ids and people as numbers."""
+    scan_names, n_people = find_visit_like_scans_and_n_people(cohort)
+    if scan_names:
+        warnings.warn(
+            f"{visit_like_ids_text(len(scan_names), n_people)} "
+            f"({join_with_commas(scan_names, 3)}). If the IDs name visits, each visit "
+            "counts as a person, and intervals are too narrow. Write people and visits "
+            f"in two columns, and name these with {option_text('id_column')} and "
+            f"{option_text('session_column')}.",
+            stacklevel=3,
+        )
+    return len(scan_names), n_people
+
+
 def _list_scan_remarks(
     remark_lists: Sequence[Sequence[str]], mask_by_remark: Mapping[str, np.ndarray]
 ) -> list[str | None]:
@@ -1053,7 +1072,9 @@ def predict_people(
         `attrs["swapped_values"]` the values whose sides may have been swapped in all
         scans, `attrs["swapped_scans"]` the scans in which the sides of a value may have
         been swapped, by value,
-        `attrs["is_in_training"]` a bool for each scan.
+        `attrs["is_in_training"]` a bool for each scan, `attrs["n_visit_like_ids"]` the
+        number of ids that may name visits, and `attrs["n_people_of_visits"]` the number
+        of people to whom these visits belong.
         `predicted` does not depend on them. As in cross-validation it is the likeliest
         class under the class weights of the fit, so that rare classes are predicted,
         too; another class can have the largest probability.
@@ -1073,7 +1094,8 @@ def predict_people(
     Warns
     -----
     UserWarning
-        For people who were in the training, scans with implausible values, features or
+        For people who were in the training, ids of people that may name visits, scans
+        with implausible values, features or
         covariates far from those of the fit, or many missing values, connectomes of
         another kind (unit, density, transformation, order of regions), and values whose
         differences between left and right are opposite to those of the fit, in all
@@ -1115,6 +1137,7 @@ def predict_people(
     if not ids_are_new:
         training_scan_mask = training_scan_mask | training_id_scan_mask
     _warn_of_training_people(cohort, training_scan_mask, ids_are_new=ids_are_new)
+    n_visit_like_ids, n_people_of_visits = _count_and_warn_of_visit_like_ids(cohort)
     measured_features = features
     features = _deconfound_features(model, cohort, features)
     deconfounder = _load_deconfounder(model)
@@ -1218,6 +1241,8 @@ def predict_people(
     prediction_table.attrs["swapped_values"] = swapped_value_names
     prediction_table.attrs["swapped_scans"] = scan_names_by_swapped_value
     prediction_table.attrs["is_in_training"] = training_scan_mask.tolist()
+    prediction_table.attrs["n_visit_like_ids"] = n_visit_like_ids
+    prediction_table.attrs["n_people_of_visits"] = n_people_of_visits
     prediction_table.attrs["n_unlike"] = {
         "features": int((outlier_scan_mask | far_value_mask.any(axis=(1, 2))).sum()),
         "connectomes": int(unlike_connectome_mask.sum()),

@@ -210,6 +210,39 @@ def test_people_of_the_training_are_refused_by_id_and_by_data(model, sites):
         evaluate_model(model, replace(test, table=table.assign(participant=short_ids)))
 
 
+def test_visits_that_count_as_people_void_the_intervals(model, sites):
+    test = sites[0]
+    visits = test.table.groupby("participant").cumcount() + 1
+    ids = test.table["participant"] + visits.map("_V{}".format)
+    joined = replace(test, table=test.table.assign(participant=ids))
+    counts = test.table["participant"].value_counts()
+    n_people = int((counts > 1).sum())
+    n_ids = int(counts[counts > 1].sum())
+    assert n_people > 1
+    with pytest.warns(UserWarning, match=f"{n_ids} people have .* {n_people} people"):
+        evaluation = evaluate_model(model, joined)
+    with pytest.warns(UserWarning, match=f"{n_ids} people have .* {n_people} people"):
+        table = predict_people(model, joined)
+    assert table.attrs["n_visit_like_ids"] == n_ids
+    before = draw_external_conclusions(evaluate_model(model, test))
+    after = draw_external_conclusions(evaluation)
+    assert before.answers[0].answer == "YES"
+    assert "better than chance" in before.may_write
+    of_intervals = [*after.answers[:4], after.answers[5]]
+    assert {conclusion.answer for conclusion in of_intervals} == {"NOT SHOWN"}
+    assert "abstract" not in after.answers[0].reason
+    assert after.may_write.startswith("Nothing yet")
+    assert f"visits of only {n_people} people" in after.cautions[0]
+    facts = evaluation.settings["external"]
+    calibration = make_calibrated_rows(facts["calibration"])
+    calibration[1] |= {"intercept": -1.0, "p_intercept": 0.0001}
+    facts = facts | {"calibration": calibration}
+    settings = evaluation.settings | {"external": facts}
+    after = draw_external_conclusions(replace(evaluation, settings=settings))
+    assert after.answers[2].answer == "NOT SHOWN"
+    assert "not valid" in after.answers[2].sentence
+
+
 def test_the_file_names_nobody_of_the_training(model, sites, tmp_path):
     from brainlsap.model import save_model
 

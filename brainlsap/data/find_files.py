@@ -10,10 +10,11 @@ scans.
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from fnmatch import fnmatchcase
 from itertools import chain, takewhile
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 import pandas as pd
 
@@ -477,17 +478,7 @@ class StudyFiles:
             *identity_by_path.values(),
             *file_identities,
         ]
-        self._visit_by_lower_name = {
-            scan_identity.key[1].lower(): scan_identity.key[1]
-            for scan_identity in visit_identities
-        }
-        self._visit_by_lower_name.pop("", None)
-        visit_pattern = self._make_visit_pattern()
-        self._visit_regex = re.compile(visit_pattern, re.IGNORECASE)
-        self._joined_name_regex = re.compile(
-            rf"(.+?)(?:[-_](?:ses-)?|(?<=\d)(?=[A-Za-z]))({visit_pattern})",
-            re.IGNORECASE,
-        )
+        self._set_visits(scan_identity.key[1] for scan_identity in visit_identities)
         all_found_files += [
             _FoundFiles(identity_by_path[connectome_path], None, [connectome_path])
             for connectome_path in sorted(identity_by_path)
@@ -567,6 +558,28 @@ class StudyFiles:
             if connectome_path.suffix.lower() in FORMATS
             and not _LABEL_LIST.search(connectome_path.name)
         }
+
+    def with_visits(self, session_ids: Iterable[str]) -> Self:
+        """Return the same index for a study that has these visits as well.
+
+        The people of a table may have visits in the tables of regional values only.
+        """
+        extended_files = copy(self)
+        # of two spellings of a visit, that of the files counts
+        extended_files._set_visits([*session_ids, *self._visit_by_lower_name.values()])
+        return extended_files
+
+    def _set_visits(self, session_ids: Iterable[str]) -> None:
+        """Set the visits by which names of participant and visit are split."""
+        self._visit_by_lower_name = {
+            session_id.lower(): session_id for session_id in session_ids if session_id
+        }
+        visit_pattern = self._make_visit_pattern()
+        self._visit_regex = re.compile(visit_pattern, re.IGNORECASE)
+        self._joined_name_regex = re.compile(
+            rf"(.+?)(?:[-_](?:ses-)?|(?<=\d)(?=[A-Za-z]))({visit_pattern})",
+            re.IGNORECASE,
+        )
 
     def _make_visit_pattern(self) -> str:
         """Return the pattern of visits that differ from the study's in number only."""

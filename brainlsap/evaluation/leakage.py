@@ -494,8 +494,12 @@ def _iter_unstated_people_findings(cohort: Cohort) -> Iterator[AuditFinding]:
         )
 
 
-def _iter_visit_id_findings(cohort: Cohort) -> Iterator[AuditFinding]:
-    """Look for people whose ids differ only in what may be a visit."""
+def find_visit_like_scans_and_n_people(cohort: Cohort) -> tuple[list[str], int]:
+    """Return scans of people whose ids may name visits, and the number of their people.
+
+    One scan is returned for each of these ids. They differ only in a part that may be
+    the visit.
+    """
     people_table = cohort.table.drop_duplicates("participant").reset_index(drop=True)
     sex_column_names = [
         column_name
@@ -510,13 +514,26 @@ def _iter_visit_id_findings(cohort: Cohort) -> Iterator[AuditFinding]:
         people_table["label"].tolist(),
         person_sexes,
     )
-    if len(visit_like_indices):
+    return people_table["scan"][visit_like_indices].tolist(), n_people
+
+
+def visit_like_ids_text(n_ids: int, n_people: int) -> str:
+    """Return that ids which count as people may name visits of fewer people."""
+    return (
+        f"{count_text(n_ids, 'person')} have IDs that differ only in one part, which "
+        "may be the visit. These IDs may be visits of only "
+        f"{count_text(n_people, 'person')}"
+    )
+
+
+def _iter_visit_id_findings(cohort: Cohort) -> Iterator[AuditFinding]:
+    """Look for people whose ids differ only in what may be a visit."""
+    scan_names, n_people = find_visit_like_scans_and_n_people(cohort)
+    if scan_names:
         yield _make_finding(
             CheckKey.VISITS_TAKEN_FOR_PEOPLE,
-            f"{count_text(len(visit_like_indices), 'person')} have IDs that differ "
-            "only in one part, which may be the visit. These IDs may be visits of only "
-            f"{count_text(n_people, 'person')}",
-            scans_text=", ".join(people_table["scan"][visit_like_indices]),
+            visit_like_ids_text(len(scan_names), n_people),
+            scans_text=", ".join(scan_names),
         )
 
 

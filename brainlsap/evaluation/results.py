@@ -60,6 +60,7 @@ REQUIRED_KEYS_BY_RECORD: dict[str, tuple[str, ...]] = {
     "settings.external": (
         *("card", "people", "case_mix", "calibration", "coverage", "no_sets"),
         *("n_unlike", "n_implausible", "n_sparse", "feature_shifts"),
+        *("n_visit_like_ids", "n_people_of_visits"),
         *("n_unharmonized", "learned_sites", "side_notes"),
         *("swapped_values", "ids_are_new", "n_excluded_training_people"),
         "is_same_study",

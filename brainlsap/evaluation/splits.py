@@ -729,6 +729,8 @@ def _has_agreeing_groups(id_split: _IdSplit, label_and_sex_codes: np.ndarray) ->
     groups, the agreement must also exceed the mean of chance and perfect agreement.
     The test permutes facts among all scans, because the people are not yet known.
     """
+    if len(np.unique(label_and_sex_codes)) < 2:
+        return False  # Facts that all scans share do not show who is who.
     group_sizes = np.bincount(id_split.group_codes).astype(float)
     n_pairs = (group_sizes * (group_sizes - 1)).sum()
     n_agreeing_pairs = _count_agreeing_pairs(id_split.group_codes, label_and_sex_codes)

@@ -28,7 +28,7 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation.comparison import compute_difference_and_interval
 from brainlsap.evaluation.confounds import learned_sites_sentence
 from brainlsap.evaluation.connectome_worth import MIN_LOG_CREDIT, RANDOM_CONNECTOMES
-from brainlsap.evaluation.leakage import CheckKey, check_title
+from brainlsap.evaluation.leakage import CheckKey, check_title, visit_like_ids_text
 from brainlsap.evaluation.models import (
     ADDED_VALUE_MODELS,
     NESTED_RIDGES,
@@ -367,11 +367,13 @@ def draw_external_conclusions(evaluation: Evaluation) -> ExternalConclusions:
     Returns
     -------
     ExternalConclusions
-        Answers rest on intervals over the new participants; the model is fixed.
+        Answers rest on intervals over the new participants; the model is fixed. If the
+        participants may be visits, such answers are "NOT SHOWN".
     """
-    chance_conclusion = judge_gain_over_chance(evaluation)
-    decline_conclusion = judge_score_decline(evaluation)
-    calibration_conclusion = judge_calibration(evaluation)
+    are_visits = _may_be_visits(evaluation)
+    chance_conclusion = _void_intervals(judge_gain_over_chance(evaluation), are_visits)
+    decline_conclusion = _void_intervals(judge_score_decline(evaluation), are_visits)
+    calibration_conclusion = _void_intervals(judge_calibration(evaluation), are_visits)
     if less_probable_text := less_probable_predictions_text(evaluation):
         calibration_conclusion = replace(
             calibration_conclusion,
@@ -382,9 +384,9 @@ def draw_external_conclusions(evaluation: Evaluation) -> ExternalConclusions:
             chance_conclusion,
             decline_conclusion,
             calibration_conclusion,
-            judge_set_coverage(evaluation),
+            _void_intervals(judge_set_coverage(evaluation), are_visits),
             judge_scan_likeness(evaluation),
-            judge_subgroups(evaluation),
+            _void_intervals(judge_subgroups(evaluation), are_visits),
         ),
         may_write=_write_external_quote(evaluation, chance_conclusion),
         may_not_write=_list_external_forbidden_phrases(
@@ -393,6 +395,21 @@ def draw_external_conclusions(evaluation: Evaluation) -> ExternalConclusions:
         cautions=_list_external_cautions(evaluation),
     )
     return external_conclusions
+
+
+def _may_be_visits(evaluation: Evaluation) -> bool:
+    """Return whether the tested participants may be visits of fewer people."""
+    return evaluation.settings["external"]["n_visit_like_ids"] > 0
+
+
+def _void_intervals(conclusion: Conclusion, are_visits: bool) -> Conclusion:
+    """Return "NOT SHOWN" for an answer from intervals over visits instead of people."""
+    if not are_visits:
+        return conclusion
+    if conclusion.answer == NOT_SHOWN:
+        return replace(conclusion, reason="")  # No number for the abstract.
+    # A "NO" may also come from intervals that are too narrow.
+    return _withdraw_conclusion(replace(conclusion, answer=YES), _NOT_VALID)
 
 
 def _is_same_study(evaluation: Evaluation) -> bool:
@@ -768,6 +785,8 @@ def _write_external_quote(evaluation: Evaluation, chance_conclusion: Conclusion)
             "Nothing yet. First check whether left and right are exchanged in "
             f"{join_with_and(swapped_value_names)}."
         )
+    if _may_be_visits(evaluation):
+        return "Nothing yet. First check whether the IDs name people or visits."
     verb_phrase = "was not shown to classify"
     if chance_conclusion.answer == YES:
         verb_phrase = "classified"
@@ -812,10 +831,27 @@ def _list_external_forbidden_phrases(
     return tuple(forbidden_phrases)
 
 
+def _list_visit_sentences(evaluation: Evaluation) -> list[str]:
+    """Return the caution that tested participants may be visits, if they may."""
+    if not _may_be_visits(evaluation):
+        return []
+    external_facts = evaluation.settings["external"]
+    visits_text = visit_like_ids_text(
+        external_facts["n_visit_like_ids"], external_facts["n_people_of_visits"]
+    )
+    return [
+        f"{visits_text}. All intervals are then too narrow, and the numbers of "
+        "participants are wrong."
+    ]
+
+
 def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
     """Return what limits the conclusions of an external evaluation."""
     cohort, external_facts = evaluation.cohort, evaluation.settings["external"]
-    cautions = _list_swapped_scan_sentences(evaluation)
+    cautions = [
+        *_list_visit_sentences(evaluation),
+        *_list_swapped_scan_sentences(evaluation),
+    ]
     if is_simulated(evaluation):
         cautions.append(
             "The data are simulated, so no conclusion about people is possible."

@@ -142,6 +142,13 @@ def test_ids_of_people_of_large_studies_are_no_sessions(kind):
     assert len(rows) == 0
 
 
+def test_ids_are_no_visits_because_nobody_has_a_label():
+    """Two centres count from 1, and all labels are missing."""
+    ids = [f"C{centre}-{number:03d}" for centre in (1, 2) for number in range(1, 21)]
+    rows, _ = find_session_ids_and_n_people(ids, ["n/a"] * 40)
+    assert len(rows) == 0
+
+
 def test_scans_of_which_nobody_said_whose_they_are_are_told(cohort):
     given = cohort.connectomes, cohort.features, cohort.y
     for groups, is_told in ((None, True), (cohort.groups, False)):
