@@ -84,7 +84,7 @@ from brainlsap.evaluation.subgroups import make_case_mix
 from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.files import check_outputs
 from brainlsap.findings import FAULT, Finding, list_grouped_finding_texts
-from brainlsap.graph.connectomes import (
+from brainlsap.graph.laplacian import (
     learn_connectome_profile,
     make_unlike_mask_by_reason,
 )

@@ -4,7 +4,6 @@ What classifiers of many small graphs use stands in `spectral` (the spectral eng
 `laplacian` (spectra and their cache).
 """
 
-from brainlsap.graph.connectomes import Preparation, covariance_connectome
 from brainlsap.graph.kernels import (
     EXPANSIONS,
     KERNELS,
@@ -18,7 +17,12 @@ from brainlsap.graph.kernels import (
     largest_scale,
     polynomial_values,
 )
-from brainlsap.graph.laplacian import decompose, normalized_laplacian
+from brainlsap.graph.laplacian import (
+    Preparation,
+    covariance_connectome,
+    decompose,
+    normalized_laplacian,
+)
 
 __all__ = [
     "EXPANSIONS",

@@ -26,9 +26,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
 from brainlsap.arrays import SelectedRows
-from brainlsap.graph.connectomes import Preparation
 from brainlsap.graph.kernels import EXPANSIONS, choose_degree, polynomial_values
-from brainlsap.graph.laplacian import Spectrum
+from brainlsap.graph.laplacian import Preparation, Spectrum
 
 # Smallest error asked of the series of the exact kernel: rounding of float64.
 _EXACT = 1e-13

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import Preparation, covariance_connectome
-from brainlsap.graph.connectomes import (
+from brainlsap.graph.laplacian import (
     learn_connectome_profile,
     make_unlike_mask_by_reason,
 )
