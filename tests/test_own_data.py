@@ -260,15 +260,17 @@ def test_files_are_renamed_by_the_nearest_visit(tmp_path, monkeypatch):
     visits = {"bl": "2012-02-01", "m06": "2012-08-04", "m12": "2013-02-10"}
     table = pd.DataFrame({"VISCODE": [*visits], "EXAMDATE": [*visits.values()]})
     table.insert(0, "PTID", "005_S_4010")
-    (tmp_path / "study" / "dti").mkdir(parents=True)
+    (tmp_path / "study" / "connectomes").mkdir(parents=True)
     table.to_csv(tmp_path / "study" / "ADNIMERGE.csv", index=False)
     # The second is nearer to bl than the first, and the last is near no visit.
     for date in ("2012-02-20", "2012-02-03", "2012-08-01", "2015-01-01"):
-        path = tmp_path / "study" / "dti" / f"005_S_4010_{date}.csv"
+        path = tmp_path / "study" / "connectomes" / f"005_S_4010_{date}.csv"
         path.write_text(date)
     monkeypatch.chdir(tmp_path)
     exec(re.sub(r"^ {3}", "", code, flags=re.MULTILINE), {})
-    texts = {x.stem[11:]: x.read_text() for x in (tmp_path / "study/dti").iterdir()}
+    texts = {
+        x.stem[11:]: x.read_text() for x in (tmp_path / "study/connectomes").iterdir()
+    }
     assert texts["bl"] == "2012-02-03"
     assert texts["m06"] == "2012-08-01"
     assert {*texts} == {"bl", "m06", "2012-02-20", "2015-01-01"}

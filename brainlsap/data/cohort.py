@@ -1018,7 +1018,9 @@ def _check_shapes(
         if np.shape(argument_array) not in allowed_shapes:
             expected_text = " or ".join(map(str, allowed_shapes)).replace("'", "")
             argument_shape = np.shape(argument_array)
-            advice_text = "For regions of another atlas, give atlas=."
+            advice_text = (
+                "For regions of another atlas, name it with the argument atlas."
+            )
             if argument_name.startswith(("groups", "covariates[")):
                 advice_text = _scan_column_advice(argument_name, groups_place, n_scans)
             elif argument_shape[1:] in [shape[1:] for shape in allowed_shapes]:

@@ -309,9 +309,9 @@ def _check_same_subject(
             path=stats_folder,
             got=names_text,
             advice="A file may have been copied from the folder of another person. "
-            "Copy the files again from FreeSurfer's folder of this scan. If the folder "
-            "was renamed between two steps of FreeSurfer, write the same subject name "
-            "into the line '# subjectname' of every file.",
+            "Copy the files again from the FreeSurfer folder of this scan. If the "
+            "folder was renamed between two steps of FreeSurfer, write the same "
+            "subject name into the line '# subjectname' of every file.",
             kind=OTHER_SUBJECT,
         )
 
@@ -356,7 +356,7 @@ def _read_stats_and_subject(
         raise FileFormatError(
             "the content of the file belongs to the other hemisphere. The files of "
             "the two hemispheres may have been swapped. Copy both files again from "
-            "FreeSurfer's folder of this scan.",
+            "the FreeSurfer folder of this scan.",
             path=stats_path,
         )
     with convert_reading_errors(stats_path, "a stats file"):

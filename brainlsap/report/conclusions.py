@@ -1423,7 +1423,7 @@ def judge_covariates(
     unadjusted_covariates = _list_unadjusted_covariates(evaluation)
     if unadjusted_covariates:
         sentences.append(
-            "Scores and regions are not adjusted for "
+            "Scores and tests of regions are not adjusted for "
             f"{join_with_and(unadjusted_covariates)}."
         )
     return replace(conclusion, sentence=" ".join(filter(None, sentences)))
@@ -1943,7 +1943,12 @@ def judge_each_simple_model(evaluation: Evaluation) -> list[Conclusion]:
             continue
         verdict_text = _row_verdict(comparison_row)
         comparison_sentence = _difference_text(comparison_row)
-        comparison_sentence += f" ({_holm_phrase(comparison_row)})"
+        # An interval without 0 beside "NOT SHOWN" needs the reason.
+        is_p_decisive = verdict_text == NOT_SHOWN and (
+            comparison_row["low"] > 0 or comparison_row["high"] < 0
+        )
+        p_limit_text = f", not below {ALPHA}" if is_p_decisive else ""
+        comparison_sentence += f" ({_holm_phrase(comparison_row)}{p_limit_text})"
         conclusion = _judge_model_difference(
             model_name, verdict_text, comparison_sentence, comparison_row
         )
