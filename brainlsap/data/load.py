@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -891,10 +892,12 @@ def _load_weights_and_ownership(
                 connectome_source
             )
             scan_keys = [scan.key for scan in scan_list.scans]
+            # With one row for each person, only the tables of values name the visits.
+            visits_by_person = feature_sources.session_by_person_and_visit.values()
             connectome_stack = read_connectome_stack(
                 connectome_source,
                 feature_sources.atlas,
-                feature_sources.study_files,
+                feature_sources.study_files.with_visits(chain(*visits_by_person)),
                 scan_keys,
                 reading_options.labels,
                 reading_options.row_order,

@@ -171,6 +171,45 @@ def test_a_matrix_of_another_visit_is_not_taken(study, visit):
     assert "sub-02" not in str(refused.value)
 
 
+def write_values_of_visits(study, scan_keys):
+    """Write one row for each person, and a table of values with all visits."""
+    people = [*dict.fromkeys(participant_id for participant_id, _ in scan_keys)]
+    rows = zip(people, "ab", strict=True)
+    people_table = pd.DataFrame(rows, columns=["participant_id", "diagnosis"])
+    people_table.to_csv(study / "participants.csv", index=False)
+    value_table = pd.DataFrame(scan_keys, columns=["participant_id", "visit"])
+    rng = np.random.default_rng(2)
+    value_table[[*ATLAS.names]] = rng.uniform(0.8, 1.5, (len(scan_keys), len(ATLAS)))
+    value_table.to_csv(study / "fdg.csv", index=False)
+
+
+@pytest.mark.parametrize("form", ["{0}_{1}", "sub-{0}_{1}", "{0}-{1}"])
+@pytest.mark.parametrize("prefix", ["", "P"])
+def test_visits_may_stand_in_the_table_of_values_alone(study, prefix, form):
+    scan_keys = [("0007", "V1"), ("0007", "V2"), ("0012", "V1"), ("0012", "V10")]
+    scan_keys = [(prefix + person_id, visit) for person_id, visit in scan_keys]
+    write_values_of_visits(study, scan_keys)
+    W = np.load(study / "W.npy")
+    stack_ids = [form.format(*scan_key) for scan_key in scan_keys]
+    order = [2, 0, 3, 1]
+    np.savez(study / "W.npz", W=W[order], ids=[stack_ids[i] for i in order])
+    cohort = load_cohort(study, ATLAS, "fdg", connectome="W.npz", row_order="atlas")
+    assert cohort.table["scan"].tolist() == ["_".join(key) for key in scan_keys]
+    np.testing.assert_array_equal(cohort.connectomes, W)
+
+
+@pytest.mark.parametrize("stack_id", ["sub-0012_V2", "0012_V2"])
+def test_a_visit_of_the_table_of_values_gets_no_matrix_of_another(study, stack_id):
+    scan_keys = [("0007", "V1"), ("0012", "V1")]
+    write_values_of_visits(study, scan_keys)
+    stack_ids = ["0007_V1", stack_id]
+    np.savez(study / "W.npz", W=np.load(study / "W.npy")[:2], ids=stack_ids)
+    with pytest.raises(CohortError) as refused:
+        load_cohort(study, ATLAS, "fdg", connectome="W.npz", row_order="atlas")
+    assert "0012_V1: the connectome is missing" in str(refused.value)
+    assert "0007" not in str(refused.value)
+
+
 def test_without_ids_or_names_it_is_said_what_to_write(study):
     with pytest.raises(CohortError, match="82 x 82 without names cannot be mapped"):
         load(study, "W.npy")
