@@ -1065,13 +1065,22 @@ def _make_foreign_stack_fault(
 
     The text says so if the IDs differ only in leading zeros.
     """
-    id_by_bare_words = {
-        _list_bare_words(scan_id): scan_id for scan_id in connectome_stack.scan_ids
+    scan_names = dict.fromkeys(
+        separator.join(filter(None, scan.key)) for scan in scans for separator in "_-"
+    )
+    plain_ids = [
+        re.sub(r"^sub-|(?<=[-_])ses-", "", scan_id)
+        for scan_id in connectome_stack.scan_ids
+    ]
+    id_by_short_id = {
+        _remove_leading_zeros(plain_id): scan_id
+        for plain_id, scan_id in zip(plain_ids, connectome_stack.scan_ids, strict=True)
+        if plain_id not in scan_names
     }
     similar_ids = [
-        id_by_bare_words[bare_words]
-        for bare_words in (_list_bare_words(scan.name) for scan in scans)
-        if bare_words in id_by_bare_words
+        id_by_short_id[short_name]
+        for short_name in map(_remove_leading_zeros, scan_names)
+        if short_name in id_by_short_id
     ]
     # Small numbers may be the IDs of other people.
     only_zeros_differ = 2 * len(similar_ids) > len(scans)
@@ -1105,10 +1114,9 @@ def _make_foreign_stack_fault(
     )
 
 
-def _list_bare_words(scan_name: str) -> tuple[str, ...]:
-    """Return the parts of the name of a scan without leading zeros, sub- and ses-."""
-    name_words = re.split(r"[\W_]+", to_bare_id(scan_name))
-    return tuple(word for word in name_words if word not in ("", "sub", "ses"))
+def _remove_leading_zeros(id_text: str) -> str:
+    """Return an id without the zeros at the front of its numbers."""
+    return re.sub(r"(?<!\d)0+(?=\d)", "", id_text)
 
 
 def _make_no_connectome_fault(

@@ -159,6 +159,36 @@ def test_ids_that_lost_their_zeros_are_told_from_those_of_others(study, numbers,
     assert not suggest_options(checked, {"atlas": ATLAS, **options})
 
 
+@pytest.mark.parametrize(
+    ("stack_id_form", "only_zeros_differ"),
+    [
+        ("P{:03d}_V1", True),
+        ("sub-P{:03d}_ses-V1", True),
+        ("P{:03d}-V1", True),
+        ("p{:d}_v1", False),
+        ("p{:03d}_V1", False),
+        ("P-{:03d}_V1", False),
+    ],
+)
+def test_only_zeros_are_said_to_differ_where_nothing_else_does(
+    study, stack_id_form, only_zeros_differ
+):
+    numbers = [2, 12, 103]
+    people_table = pd.DataFrame({"participant_id": [f"P{n}" for n in numbers]})
+    people_table["session_id"] = "V1"
+    people_table["diagnosis"] = [*"aab"]
+    people_table.to_csv(study / "participants.csv", index=False)
+    stack_ids = [stack_id_form.format(n) for n in numbers]
+    if only_zeros_differ:
+        stack_ids[2] = "other_V1"  # P103 has no zeros to lose
+    np.savez(study / "W.npz", W=np.load(study / "W.npy")[:3], ids=stack_ids)
+    options = {"connectome": "W.npz", "feature": "strength", "row_order": "atlas"}
+    checked = check_cohort(study, ATLAS, **options)
+    (fault,) = (x for x in checked.findings if x.severity == FAULT)
+    assert (fault.kind == FOREIGN_IDS) == only_zeros_differ
+    assert ("zeros" in fault.message) == only_zeros_differ
+
+
 @pytest.mark.parametrize("visit", ["V1", "U7", "bl"])
 def test_a_matrix_of_another_visit_is_not_taken(study, visit):
     people = pd.DataFrame({"participant_id": ["sub-01", "sub-02"], "session_id": "U2"})
