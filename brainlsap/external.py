@@ -40,8 +40,9 @@ from brainlsap.evaluation.subgroups import (
     list_feature_shift_sentences,
     make_case_mix,
 )
-from brainlsap.exceptions import CohortError, ParameterError
+from brainlsap.exceptions import BrainlsapError, CohortError, ParameterError
 from brainlsap.findings import (
+    EXCLUDED,
     FAULT,
     LEFT_OUT,
     NO_LABEL,
@@ -144,12 +145,67 @@ def read_labelled_people(
             scan_table = _read_scan_table(model, folder, label, **options)
         label_findings = _find_label_faults(model, scan_table, label, merge_classes)
         raise ParameterError(f"{label_findings[0].message}.", path=folder)
+    cohort = _mark_excluded_training_scans(model, folder, label, cohort, **options)
     cohort = add_labels(cohort, label, folder)
     if merge_classes is None:
         return cohort
     cohort = _leave_out_unlabelled_scans(model, cohort)
     labels_by_class = _complete_labels_by_class(model, cohort, merge_classes)
     return brainlsap.merge_classes(cohort, labels_by_class)
+
+
+def _mark_excluded_training_scans(
+    model: PackedClassifier,
+    folder: str | Path,
+    label_name: str,
+    cohort: Cohort,
+    **value_by_option: Any,
+) -> Cohort:
+    """Return a cohort whose excluded scans with data of the training have this fate.
+
+    The excluded scans are read for this comparison only. A note counts those that
+    cannot be read.
+    """
+    excluded_row_mask = cohort.left_out["fate"] == EXCLUDED
+    excluded_scan_names = cohort.left_out["scan"][excluded_row_mask].tolist()
+    if not excluded_scan_names:
+        return cohort
+    value_by_option |= {"exclude": cohort.table["scan"].tolist(), "skip_faulty": True}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            excluded_cohort = read_people(
+                model, folder, label_name, verbose=False, **value_by_option
+            )
+        connectomes, features = match_connectomes_and_features(model, excluded_cohort)
+    except BrainlsapError:
+        compared_scan_names, training_scan_names = set(), set()
+    else:
+        training_data_scan_mask, _ = make_training_scan_masks(
+            model, excluded_cohort, connectomes, features
+        )
+        compared_scan_names = {*excluded_cohort.table["scan"]}
+        training_scan_names = {*excluded_cohort.table["scan"][training_data_scan_mask]}
+    training_row_mask = excluded_row_mask & cohort.left_out["scan"].isin(
+        training_scan_names
+    )
+    fate_series = cohort.left_out["fate"].mask(training_row_mask, USED_FOR_TRAINING)
+    cohort = replace(cohort, left_out=cohort.left_out.assign(fate=fate_series))
+    uncompared_scan_names = [
+        scan_name
+        for scan_name in excluded_scan_names
+        if scan_name not in compared_scan_names
+    ]
+    if not uncompared_scan_names:
+        return cohort
+    n_scans_text = count_text(len(uncompared_scan_names), "excluded scan")
+    uncompared_finding = Finding(
+        f"{n_scans_text} could not be read, so only the IDs were compared with the "
+        "training data:",
+        kind=EXCLUDED,
+        people=tuple(uncompared_scan_names),
+    )
+    return replace(cohort, findings=(*cohort.findings, uncompared_finding))
 
 
 def _read_scan_table(
@@ -486,11 +542,10 @@ def evaluate_model(
     )
     predict_seconds = time.perf_counter() - start_seconds
     prediction_table["truth"] = prediction_table.pop("label")
-    n_excluded_people = 0
     if not ids_are_new:
         cohort = _mark_training_people(model, cohort)
-        left_out_scan_table = cohort.left_out.query("fate == @USED_FOR_TRAINING")
-        n_excluded_people = left_out_scan_table["participant"].nunique()
+    left_out_scan_table = cohort.left_out.query("fate == @USED_FOR_TRAINING")
+    n_excluded_people = left_out_scan_table["participant"].nunique()
     title = f"External evaluation of {model_card['model']}: {cohort.label_name}"
     n_training_people = sum(model_card["training"]["classes"].values())
     is_same_study = n_excluded_people > MAX_SHARED_SHARE * n_training_people
@@ -616,7 +671,7 @@ def _add_swapped_column(
 
 
 def _mark_training_people(model: PackedClassifier, cohort: Cohort) -> Cohort:
-    """Return a cohort whose people of the training are left out for this reason."""
+    """Return a cohort whose left-out people with ids of the training have this fate."""
     training_hash_record = model.origin_.facts["people"]
     training_id_set = set(training_hash_record["ids"])
     left_out_id_set = {*cohort.left_out["participant"]} - {*cohort.groups}

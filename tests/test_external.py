@@ -20,6 +20,7 @@ from brainlsap import (
     evaluate_model,
     external,
     fit_model,
+    load_cohort,
     load_model,
     make_cohort,
     merge_classes,
@@ -31,7 +32,7 @@ from brainlsap import (
 from brainlsap.arrays import pack_scans
 from brainlsap.cli import main
 from brainlsap.data import quality_table, suggest_options
-from brainlsap.data.flow import OTHER_CLASS, left_out_table
+from brainlsap.data.flow import OTHER_CLASS, USED_FOR_TRAINING, left_out_table
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.evaluation import (
     Deconfounder,
@@ -52,7 +53,7 @@ from brainlsap.evaluation.subgroups import (
 )
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.external import ALL_CLASSES
-from brainlsap.findings import FAULTY, NO_LABEL
+from brainlsap.findings import EXCLUDED, FAULTY, NO_LABEL
 from brainlsap.model import LSAPRidgeClassifier
 from brainlsap.model.prediction_sets import (
     fit_prediction_sets,
@@ -1012,6 +1013,59 @@ def test_people_of_the_training_who_were_left_out_are_told(model, cohort, sites)
     assert (
         "external validation" not in draw_external_conclusions(elsewhere).may_not_write
     )
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_excluded_people_of_the_training_are_found_by_their_data(
+    cohort, sites, tmp_path, is_file
+):
+    is_training = np.isin(cohort.groups, sites[1].groups)
+    renamed = cohort.table["participant"].where(~is_training, "sub-9")
+    renamed += cohort.table["participant"].str[-3:].where(is_training, "")
+    hospital = replace(cohort, table=cohort.table.assign(participant=renamed))
+    scans = renamed + "_" + cohort.table["session"]
+    hospital = replace(hospital, table=hospital.table.assign(scan=scans))
+    folder = write_study_folder(hospital, tmp_path / "hospital")
+    read = load_cohort(folder, atlas="desikan82", feature="fdg")
+    is_training = read.table["participant"].str.startswith("sub-9").to_numpy()
+    training = read.select(is_training)
+    old_ids = "sub-0" + training.table["participant"].str[-3:]
+    training = replace(training, table=training.table.assign(participant=old_ids))
+    model = fit_model(training, tmp_path / "model.safetensors", ridge())
+    if is_file:
+        folder = read.save(tmp_path / "hospital.h5")
+    training_ids = sorted({*read.groups[is_training]})
+    people = read_labelled_people(model, folder, exclude=training_ids)
+    assert not {*people.groups} & {*training_ids}
+    evaluation = evaluate_model(model, people)
+    facts = evaluation.settings["external"]
+    assert facts["n_excluded_training_people"] == len(training_ids)
+    conclusions = draw_external_conclusions(evaluation)
+    assert "external validation" in conclusions.may_not_write
+    account = f"{len(training_ids)} ({training.n_scans} scans) were used for training"
+    assert account in " ".join(list_methods_paragraphs(evaluation))
+    assert not any("could not be read" in str(found) for found in people.findings)
+    # The option is about ids, not about data.
+    facts = evaluate_model(model, people, ids_are_new=True).settings["external"]
+    assert facts["n_excluded_training_people"] == len(training_ids)
+    # Other people who are excluded stay excluded by the authors.
+    other_ids = sorted({*read.groups} - {*training_ids})
+    people = read_labelled_people(model, folder, exclude=[*training_ids, other_ids[0]])
+    fates = people.left_out.groupby("participant")["fate"].first()
+    assert fates[other_ids[0]] == EXCLUDED
+    assert {*fates[training_ids]} == {USED_FOR_TRAINING}
+
+
+def test_excluded_scans_that_cannot_be_read_are_told(model, sites, tmp_path):
+    folder = write_study_folder(sites[0], tmp_path / "hospital")
+    person = sites[0].groups[0]
+    for path in (folder / person).rglob("*.tsv"):
+        if "sessions" not in path.name:
+            path.write_text("region\tfdg\n")
+    people = read_labelled_people(model, folder, exclude=person)
+    notes = [str(found) for found in people.findings if found.kind == EXCLUDED]
+    assert any("could not be read" in note and person in note for note in notes)
+    assert {*people.left_out["fate"]} == {EXCLUDED}
 
 
 def test_absent_classes_change_chance_and_what_can_be_compared(model, sites):
