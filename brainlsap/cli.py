@@ -574,6 +574,10 @@ def check(study: str, **options: Any) -> None:
         cohort_check = replace(
             brainlsap.check_cohort(cohort), folder=cohort_check.folder
         )
+    elif class_merging_spec is not None:
+        cohort_check = brainlsap.workflow.merge_classes_in_check(
+            cohort_check, class_merging_spec
+        )
     print(cohort_check.text(), end="")
     if not Path(study).is_file():
         _print_suggested_commands(study, cohort_check, options, value_by_reading_option)
@@ -751,8 +755,14 @@ def _print_suggested_commands(
     fault_texts = list[str]()
     if not cohort_check.is_sound:
         changed_options = value_by_reading_option | suggested_options[0]
+        changed_check = brainlsap.check_cohort(study_path, **changed_options)
+        class_merging_spec = value_by_option.get("merge_classes")
+        if class_merging_spec is not None:
+            changed_check = brainlsap.workflow.merge_classes_in_check(
+                changed_check, class_merging_spec
+            )
         fault_texts = _describe_remaining_findings(
-            brainlsap.check_cohort(study_path, **changed_options).findings,
+            changed_check.findings,
             cohort_check.findings,
             study_path,
         )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,10 +19,14 @@ from joblib import hash as hash_of
 
 from brainlsap.arrays import match_class_name, to_jsonable
 from brainlsap.data import Cohort, quality_table
+from brainlsap.data.check import CohortCheck
 from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.covariates import STAGE_OF_WORD
 from brainlsap.data.flow import OTHER_CLASS
-from brainlsap.data.participants import find_absent_class_faults
+from brainlsap.data.participants import (
+    find_absent_class_faults,
+    make_unordered_class_notes,
+)
 from brainlsap.data.quality import (
     list_swapped_scan_sentences,
     list_swapped_scans_by_value,
@@ -67,7 +71,15 @@ from brainlsap.evaluation.results import data_hash
 from brainlsap.evaluation.splits import Split
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
-from brainlsap.findings import CLASSES, LEFT_OUT, OTHER_CLASSES, Finding
+from brainlsap.findings import (
+    CLASSES,
+    FAULT,
+    LEFT_OUT,
+    OTHER_CLASSES,
+    Finding,
+    list_grouped_finding_texts,
+    make_fault_findings,
+)
 from brainlsap.options import check_whole_numbers, list_settings_option_names
 from brainlsap.report import check_results_folder, write_report
 from brainlsap.report.demographics import make_table1_settings
@@ -579,9 +591,45 @@ def merge_classes(
     """
     if merged is None:
         return cohort
+    label_merging = _merge_labels(
+        cohort.table["label"], cohort.classes, cohort.label_name, merged
+    )
+    selected_scan_mask = label_merging.labels.notna().to_numpy()
+    selected_cohort = cohort.select(selected_scan_mask, fate=OTHER_CLASS)
+    return replace(
+        selected_cohort,
+        table=selected_cohort.table.assign(
+            label=label_merging.labels[selected_scan_mask].to_numpy()
+        ),
+        classes=tuple(label_merging.originals_by_class),
+        classes_ordered=True,  # They are in the order of `merged`.
+        findings=(
+            *renew_order_findings(cohort, unordered_classes=()),
+            *label_merging.findings,
+        ),
+        provenance=cohort.provenance
+        | {"merged_classes": label_merging.originals_by_class},
+    )
+
+
+class _LabelMerging(NamedTuple):
+    """Merged labels, missing for other classes, with their origin and notes."""
+
+    labels: pd.Series
+    originals_by_class: dict[str, list[str]]
+    findings: tuple[Finding, ...]
+
+
+def _merge_labels(
+    label_series: pd.Series,
+    class_names: Sequence[str],
+    label_name: str,
+    merged: str | Mapping[str, Sequence[str]],
+) -> _LabelMerging:
+    """Return the labels of scans with classes merged as in `merge_classes`."""
     if isinstance(merged, str):
-        merged = parse_originals_by_class(merged, cohort.classes)
-    originals_by_class = list_originals_by_class(merged, cohort.classes)
+        merged = parse_originals_by_class(merged, class_names)
+    originals_by_class = list_originals_by_class(merged, class_names)
     all_originals = [
         class_name
         for original_names in originals_by_class.values()
@@ -593,9 +641,9 @@ def merge_classes(
                 f"{option_name('merge_classes')} has {class_name!r} in two classes. "
                 f"Write {class_name!r} in one class only."
             )
-    scan_count_series = cohort.table["label"].value_counts().reindex(cohort.classes)
+    scan_count_series = label_series.value_counts().reindex(class_names, fill_value=0)
     absent_class_findings = find_absent_class_faults(
-        cohort.label_name, all_originals, scan_count_series
+        label_name, all_originals, scan_count_series
     )
     if absent_class_findings:
         raise CohortError(
@@ -607,7 +655,7 @@ def merge_classes(
         for new_class_name, original_names in originals_by_class.items()
         for class_name in original_names
     }
-    new_label_series = cohort.table["label"].map(class_by_original)
+    new_label_series = label_series.map(class_by_original)
     merging_text = ", ".join(
         f"{new_class} = {' + '.join(original_names)}"
         for new_class, original_names in originals_by_class.items()
@@ -616,25 +664,72 @@ def merge_classes(
         raise CohortError(
             f"{option_text('merge_classes')} must result in at least two classes that "
             f"have scans; got {merging_text}. The scans have the classes "
-            f"{', '.join(cohort.classes)}."
+            f"{', '.join(class_names)}."
         )
-    selected_scan_mask = new_label_series.notna().to_numpy()
     findings = [Finding(f"classes merged: {merging_text}", kind=CLASSES)]
-    if not selected_scan_mask.all():
-        left_out_series = cohort.table["label"][~selected_scan_mask].value_counts()
-        counts_text = named_counts_text(left_out_series.items())
+    left_out_labels = label_series[new_label_series.isna()].dropna()
+    if len(left_out_labels):
+        counts_text = named_counts_text(left_out_labels.value_counts().items())
         message = f"scans of other classes are left out: {counts_text}"
         findings.append(Finding(message, LEFT_OUT, kind=OTHER_CLASSES))
-    selected_cohort = cohort.select(selected_scan_mask, fate=OTHER_CLASS)
+    return _LabelMerging(new_label_series, originals_by_class, tuple(findings))
+
+
+def merge_classes_in_check(
+    cohort_check: CohortCheck, merged: str | Mapping[str, Sequence[str]]
+) -> CohortCheck:
+    """Return the check of a refused study with merged classes.
+
+    If the classes cannot be merged, this is one more fault.
+    """
+    labelled_scans = cohort_check.labelled_scans
+    if labelled_scans is None:
+        return cohort_check
+    try:
+        label_merging = _merge_labels(
+            labelled_scans.table["label"],
+            labelled_scans.classes,
+            labelled_scans.label_name,
+            merged,
+        )
+    except CohortError as error:
+        merging_faults = [
+            replace(
+                fault_finding,
+                message=f"{option_text('merge_classes')} cannot be applied: "
+                f"{fault_finding.message}",
+            )
+            for fault_finding in make_fault_findings(error.faults)
+        ] or [Finding.from_error(error)]
+        findings = (*cohort_check.findings, *merging_faults)
+        fault_texts = list_grouped_finding_texts(
+            (finding for finding in findings if finding.severity == FAULT),
+            cohort_check.folder,
+        )
+        return replace(cohort_check, findings=findings, faults=tuple(fault_texts))
+    selected_scan_mask = label_merging.labels.notna()
+    merged_scans = labelled_scans._replace(
+        table=labelled_scans.table.assign(label=label_merging.labels)[
+            selected_scan_mask
+        ],
+        classes=tuple(label_merging.originals_by_class),
+    )
+    n_people_texts = len(labelled_scans.list_count_texts())
+    order_notes = make_unordered_class_notes(labelled_scans.classes)
+    order_messages = [finding.message for finding in order_notes]
+    other_findings = [
+        finding
+        for finding in cohort_check.findings
+        if finding.message not in order_messages
+    ]
     return replace(
-        selected_cohort,
-        table=selected_cohort.table.assign(
-            label=new_label_series[selected_scan_mask].to_numpy()
+        cohort_check,
+        count_texts=(
+            *merged_scans.list_count_texts(),
+            *cohort_check.count_texts[n_people_texts:],
         ),
-        classes=tuple(originals_by_class),
-        classes_ordered=True,  # They are in the order of `merged`.
-        findings=(*renew_order_findings(cohort, unordered_classes=()), *findings),
-        provenance=cohort.provenance | {"merged_classes": originals_by_class},
+        findings=(*other_findings, *label_merging.findings),
+        labelled_scans=merged_scans,
     )
 
 

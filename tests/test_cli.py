@@ -145,6 +145,34 @@ def test_check_says_what_a_study_holds(study, capsys):
         assert bool(re.search(r"5 folds.* AD .*2 participants", command)) == bool(folds)
 
 
+def test_check_merges_classes_while_other_faults_remain(own_study, capsys):
+    for sessions_path in own_study.rglob("*_sessions.tsv"):
+        sessions_path.unlink()
+    path = own_study / "participants.tsv"
+    table = pd.read_csv(path, sep="\t", dtype=str)
+    table["diagnosis"] = [*["gut", "mild", "schwer", "fremd"] * 5]
+    table.loc[0, "diagnosis"] = None
+    table.to_csv(path, sep="\t", index=False)
+    cases = {
+        "a=gut,b=mild+schwer": ("a (", "b ("),
+        "a=gut,b=XX": ("fremd (", "'XX'"),
+        "a=gut": ("fremd (", "at least two classes"),
+    }
+    for merging, words in cases.items():
+        asked = ["check", str(own_study), *READING, "--merge-classes", merging]
+        assert main(asked) == 2
+        printed = capsys.readouterr().out
+        _, _, counts = printed.partition("number of scans by diagnosis: ")
+        assert counts.startswith(words[0])
+        assert words[1] in printed
+        faults = printed.partition("Faults:")[2]
+        assert "diagnosis is missing" in faults
+        is_merged = words[0] == "a ("
+        assert ("--merge-classes" in faults) != is_merged
+        assert ("order of stages is unknown" in printed) != is_merged
+        assert bool(re.search(r"left out: fremd \(\d+\)", printed)) == is_merged
+
+
 def test_check_speaks_of_flags_and_shows_exchanged_hemispheres(own_study, capsys):
     path = next(own_study.rglob("*_connectivity.csv"))
     W = np.loadtxt(path, delimiter=",")

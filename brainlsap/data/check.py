@@ -22,6 +22,7 @@ from brainlsap.data.find_files import (
 )
 from brainlsap.data.load import (
     STRENGTH_FEATURE,
+    LabelledScans,
     RefusedStudyError,
     list_path_words,
     list_people_count_texts,
@@ -88,6 +89,8 @@ class CohortCheck:
         The faults as text; what many scans share is said once.
     cohort : Cohort or None
         None where there are faults.
+    labelled_scans : LabelledScans or None
+        The scans of a study that cannot be loaded, if they could be listed.
     """
 
     folder: Path
@@ -95,6 +98,7 @@ class CohortCheck:
     findings: tuple[Finding, ...]
     faults: tuple[str, ...]
     cohort: Cohort | None = None
+    labelled_scans: LabelledScans | None = None
 
     @property
     def is_sound(self) -> bool:
@@ -189,7 +193,11 @@ def make_refusal_check(study_path: Path, error: BrainlsapError) -> CohortCheck:
     """
     if isinstance(error, RefusedStudyError):
         return CohortCheck(
-            study_path, tuple(error.count_texts), error.findings, error.faults
+            study_path,
+            tuple(error.count_texts),
+            error.findings,
+            error.faults,
+            labelled_scans=error.labelled_scans,
         )
     faults = error.faults if isinstance(error, CohortError) else ()
     findings = make_fault_findings(faults) or [Finding.from_error(error)]

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -105,6 +106,18 @@ STRENGTH_FEATURE = "strength"
 _DATE_IN_NAME = re.compile(r"(?<!\d)(?:19|20)\d\d-\d\d-\d\d(?!\d)(?=[^/]*$)")
 
 
+class LabelledScans(NamedTuple):
+    """The scans of a study, and its classes in order."""
+
+    table: pd.DataFrame
+    label_name: str
+    classes: tuple[str, ...]
+
+    def list_count_texts(self) -> list[str]:
+        """Count people, scans, classes and covariates."""
+        return list_people_count_texts(self.table, self.label_name, self.classes)
+
+
 class RefusedStudyError(CohortError):
     """A study that cannot be loaded, with what was found and noted in it.
 
@@ -114,14 +127,21 @@ class RefusedStudyError(CohortError):
         People, scans and files, counted.
     findings : tuple of Finding
         Every note and every fault, one each.
+    labelled_scans : LabelledScans
+        The scans that were listed.
     """
 
     count_texts: list[str]
     findings: tuple[Finding, ...]
+    labelled_scans: LabelledScans
 
     @classmethod
     def from_findings(
-        cls, folder: str | Path, findings: Sequence[Finding], count_texts: Sequence[str]
+        cls,
+        folder: str | Path,
+        findings: Sequence[Finding],
+        count_texts: Sequence[str],
+        labelled_scans: LabelledScans,
     ) -> "RefusedStudyError":
         """Return the error with the faults of a study in one list."""
         fault_findings = [finding for finding in findings if finding.severity == FAULT]
@@ -132,13 +152,16 @@ class RefusedStudyError(CohortError):
         )
         refused_study_error.count_texts = [*count_texts]
         refused_study_error.findings = tuple(findings)
+        refused_study_error.labelled_scans = labelled_scans
         return refused_study_error
 
     def with_findings(
         self, folder: str | Path, findings: Sequence[Finding]
     ) -> "RefusedStudyError":
         """Return the error of the same study with other notes and faults."""
-        return self.from_findings(folder, findings, self.count_texts)
+        return self.from_findings(
+            folder, findings, self.count_texts, self.labelled_scans
+        )
 
 
 def load_cohort(
@@ -536,13 +559,14 @@ def _make_refused_study_error(
         # The fault of lost zeros says the same, and names a file.
         if all(x.kind != FOREIGN_IDS for x in other_fault_findings):
             fault_findings = [feature_sources.id_mismatch_finding, *fault_findings]
-    people_count_texts = list_people_count_texts(
+    labelled_scans = LabelledScans(
         scan_list.table, scan_list.label_name or "none", scan_list.classes
     )
     return RefusedStudyError.from_findings(
         folder,
         [*scan_list.note_findings, *fault_findings],
-        count_texts=[*people_count_texts, *scan_list.count_texts],
+        count_texts=[*labelled_scans.list_count_texts(), *scan_list.count_texts],
+        labelled_scans=labelled_scans,
     )
 
 
