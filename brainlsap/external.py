@@ -819,36 +819,63 @@ def _check_not_in_training(
     model: PackedClassifier, cohort: Cohort, *, ids_are_new: bool
 ) -> None:
     """Raise if people or scans of a cohort were in the training of a model."""
-    scan_names = cohort.table["scan"]
     connectomes, features = match_connectomes_and_features(model, cohort)
     training_data_scan_mask, training_id_scan_mask = make_training_scan_masks(
         model, cohort, connectomes, features
     )
-    same_scan_names = list(scan_names[training_data_scan_mask])
-    if same_scan_names:
-        fault_findings = [
-            Finding("the scan has the same data as a training scan", scan=scan_name)
-            for scan_name in same_scan_names
-        ]
-        raise CohortError(
-            f"{len(same_scan_names)} of {len(scan_names)} scans were used to train the "
-            f"model ({join_with_commas(same_scan_names, 3)}). A test requires people "
-            "whose scans were not used in training. Leave these scans out with "
-            f"{exclusion_option_text(same_scan_names)}. In the table that `predict` "
-            "writes, the column 'remark' marks all of these scans",
-            list_grouped_finding_texts(fault_findings),
-        )
     if ids_are_new:
+        training_id_scan_mask = np.zeros_like(training_id_scan_mask)
+    # An excluded scan of the training shows that the other visits are no new person.
+    excluded_scan_table = cohort.left_out[
+        (cohort.left_out["fate"] == USED_FOR_TRAINING)
+        & cohort.left_out["participant"].isin(cohort.groups)
+    ]
+    known_scan_table = pd.concat(
+        [cohort.table[training_data_scan_mask], excluded_scan_table]
+    )
+    known_person_ids = list(dict.fromkeys(known_scan_table["participant"]))
+    same_id_person_ids = [
+        person_id
+        for person_id in dict.fromkeys(cohort.groups[training_id_scan_mask])
+        if person_id not in known_person_ids
+    ]
+    if not (known_person_ids or same_id_person_ids):
         return
-    same_person_ids = list(dict.fromkeys(cohort.groups[training_id_scan_mask]))
-    if same_person_ids:
-        raise CohortError(
-            f"{len(same_person_ids)} of {len(set(cohort.groups))} people have the same "
-            "ID as a person in the training data "
-            f"({join_with_commas(same_person_ids, 3)}). If each of these IDs is the "
+    remark_text = (
+        "In the table that `predict` writes, the column 'remark' marks all of these "
+        "people"
+    )
+    sentences = list[str]()
+    if known_person_ids:
+        known_scan_names = known_scan_table["scan"].tolist()
+        n_scans = cohort.n_scans + len(excluded_scan_table)
+        sentences += [
+            f"{len(known_scan_names)} of {n_scans} scans were used to train the model "
+            f"({join_with_commas(known_scan_names, 3)}). A test requires people whose "
+            "scans were not used in training. Leave the people of these scans out with "
+            f"{exclusion_option_text(known_person_ids)}."
+        ]
+    if same_id_person_ids:
+        sentences += [
+            f"{len(same_id_person_ids)} of {len(set(cohort.groups))} people have the "
+            f"same ID as a person in the training data, but other data "
+            f"({join_with_commas(same_id_person_ids, 3)}). If each of these IDs is the "
             "same person in both studies, leave these people out with "
-            f"{exclusion_option_text(same_person_ids)}. In the table that `predict` "
-            "writes, the column 'remark' marks all of these people. If they are "
-            "different people, for example because both studies number their people "
-            f"from 1, give {option_text('ids_are_new', True)}."
+            f"{exclusion_option_text(same_id_person_ids)}. If they are different "
+            "people, for example because both studies number their people from 1, "
+            f"give {option_text('ids_are_new', True)} here and to `predict`."
+        ]
+        remark_text += (
+            f" ({option_text('ids_are_new', True)}: only people with the same data)"
         )
+    fault_findings = [
+        Finding("the scan has the same data as a training scan", scan=scan_name)
+        for scan_name in known_scan_table["scan"]
+    ]
+    fault_findings += [
+        Finding("the person has the ID of a training person", participant=person_id)
+        for person_id in same_id_person_ids
+    ]
+    raise CohortError(
+        " ".join([*sentences, remark_text]), list_grouped_finding_texts(fault_findings)
+    )

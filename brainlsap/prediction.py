@@ -679,19 +679,31 @@ def make_training_scan_masks(
 
 
 def _warn_of_training_people(
-    cohort: Cohort, training_scan_mask: np.ndarray, *, ids_are_new: bool
+    cohort: Cohort, data_person_scan_mask: np.ndarray, training_id_scan_mask: np.ndarray
 ) -> None:
-    """Warn how many people of a cohort were in the training."""
-    person_ids = list(dict.fromkeys(cohort.groups[training_scan_mask]))
+    """Warn how many people of a cohort were in the training.
+
+    The masks are of scans of people with the data, and with an id, of the training.
+    """
+    person_ids = list(
+        dict.fromkeys(cohort.groups[data_person_scan_mask | training_id_scan_mask])
+    )
     if not person_ids:
         return
+    id_only_scan_mask = training_id_scan_mask & ~data_person_scan_mask
+    id_only_person_ids = list(dict.fromkeys(cohort.groups[id_only_scan_mask]))
     reason_text = "the data of a scan are the same"
     advice_text = ""
-    if not ids_are_new:
+    if training_id_scan_mask.any():
         reason_text = "an ID or the data of a scan are the same"
+    if id_only_person_ids:
         advice_text = (
-            " If equal IDs belong to different people, give "
-            f"{option_text('ids_are_new', True)}."
+            f" {len(id_only_person_ids)} of these people "
+            f"{verb_form(len(id_only_person_ids), 'have')} the ID of a training person "
+            f"but other data ({join_with_commas(id_only_person_ids, 3)}). If equal IDs "
+            "belong to different people, for example because both studies number their "
+            f"people from 1, give {option_text('ids_are_new', True)}. Only people with "
+            "the same data are then marked."
         )
     warnings.warn(
         f"{len(person_ids)} of {len(set(cohort.groups))} people were used for "
@@ -1131,12 +1143,17 @@ def predict_people(
     swapped_scan_mask = scan_names.isin(
         set().union(*scan_names_by_swapped_value.values())
     ).to_numpy()
-    training_scan_mask, training_id_scan_mask = make_training_scan_masks(
+    training_data_scan_mask, training_id_scan_mask = make_training_scan_masks(
         model, cohort, connectomes, features
     )
-    if not ids_are_new:
-        training_scan_mask = training_scan_mask | training_id_scan_mask
-    _warn_of_training_people(cohort, training_scan_mask, ids_are_new=ids_are_new)
+    if ids_are_new:
+        training_id_scan_mask = np.zeros_like(training_id_scan_mask)
+    # Other visits of a person of the training are no new person, either.
+    data_person_scan_mask = np.isin(
+        cohort.groups, cohort.groups[training_data_scan_mask]
+    )
+    training_scan_mask = data_person_scan_mask | training_id_scan_mask
+    _warn_of_training_people(cohort, data_person_scan_mask, training_id_scan_mask)
     n_visit_like_ids, n_people_of_visits = _count_and_warn_of_visit_like_ids(cohort)
     measured_features = features
     features = _deconfound_features(model, cohort, features)

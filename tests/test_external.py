@@ -211,6 +211,56 @@ def test_people_of_the_training_are_refused_by_id_and_by_data(model, sites):
         evaluate_model(model, replace(test, table=table.assign(participant=short_ids)))
 
 
+def test_equal_ids_and_equal_data_are_refused_together(model, sites):
+    test, train = sites
+    equal_id, *_ = train.groups
+    renamed, equal_data, *_ = dict.fromkeys(test.groups)
+    ids = test.table["participant"].mask(test.table["participant"] == renamed, equal_id)
+    with_ids = replace(test, table=test.table.assign(participant=ids))
+    features = test.features.copy()
+    row = test.groups.tolist().index(equal_data)
+    features[row] = train.features[train.groups != equal_id][0]
+    both = replace(with_ids, features=features)
+    with pytest.raises(CohortError) as error:
+        evaluate_model(model, both)
+    message = str(error.value)
+    assert "1 of " in message
+    assert "were used to train" in message
+    assert "1 of " in message
+    assert "same ID as a person in the training" in message
+    assert equal_data in message
+    assert equal_id in message
+    assert message.index(equal_data) < message.index("same ID as")
+    # `predict` counts both kinds, and names those with the ID alone.
+    with pytest.warns(UserWarning, match="^2 of .* 1 of these people has the ID"):
+        table = predict_people(model, both)
+    marked = table["remark"].fillna("").str.contains("used for training")
+    assert {*table["participant"][marked]} == {equal_data, equal_id}
+    with pytest.warns(UserWarning, match="^1 of .* data of a scan are the same"):
+        table = predict_people(model, both, ids_are_new=True)
+    marked = table["remark"].fillna("").str.contains("used for training")
+    assert {*table["participant"][marked]} == {equal_data}
+
+
+def test_other_visits_of_people_of_the_training_are_refused(model, sites):
+    test, train = sites
+    counts = test.table["participant"].value_counts(sort=False)
+    person = counts.index[counts > 1][0]
+    rows = np.flatnonzero(test.groups == person)
+    features = test.features.copy()
+    features[rows[0]] = train.features[0]
+    hospital = replace(test, features=features)
+    with pytest.warns(UserWarning, match="^1 of"):
+        table = predict_people(model, hospital)
+    marked = table["remark"].fillna("").str.contains("used for training")
+    assert np.flatnonzero(marked).tolist() == rows.tolist()
+    # The visit of the training is excluded, the other one is not.
+    kept = hospital.select(np.arange(test.n_scans) != rows[0], fate=USED_FOR_TRAINING)
+    with pytest.raises(CohortError, match=r"1 of .* were used to train") as error:
+        evaluate_model(model, kept, ids_are_new=True)
+    assert f"exclude='{person}'" in str(error.value)
+
+
 def test_visits_that_count_as_people_void_the_intervals(model, sites):
     test = sites[0]
     visits = test.table.groupby("participant").cumcount() + 1
