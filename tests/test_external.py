@@ -858,6 +858,34 @@ class TestPredictionSets:
         assert sets["quantiles"][1] == pytest.approx(max(distances))
 
 
+@pytest.mark.parametrize("n_targets", [1, 3])
+def test_left_out_scores_are_shifted_by_the_constant_of_the_docs(n_targets):
+    person_classes = [0] * 9 + [1] * 6 + [2] * 4
+    scan_counts = np.array([1, 2, 3, 1, 2] * 4)[:19]
+    people = np.repeat(np.arange(19), scan_counts)
+    codes = np.repeat(person_classes, scan_counts)
+    targets = codes[:, None].astype(float)
+    if n_targets == 3:
+        targets = np.eye(3)[codes]
+    zeros = np.zeros((len(codes), n_targets))
+    shifts = rebalance_scores(zeros, codes, people)
+    class_sizes = np.bincount(person_classes)[codes][:, None]
+    center = 1.0 if n_targets == 1 else 1 / 3
+    np.testing.assert_allclose(shifts, (targets - center) / (3 * class_sizes - 1))
+    # The class of the last person changes; the scan is part of a person of each class.
+    codes[np.flatnonzero(people == 18)[0]] = 1
+    targets = codes[:, None].astype(float)
+    if n_targets == 3:
+        targets = np.eye(3)[codes]
+    sizes = np.bincount(codes, 1 / scan_counts[people])
+    weights = 19 / (3 * scan_counts[people] * sizes[codes])
+    last = people == 18
+    deviations = weights[last, None] * (targets[last] - center)
+    expected = deviations.sum(axis=0) / (19 - weights[last].sum())
+    shifts = rebalance_scores(zeros, codes, people)[last]
+    np.testing.assert_allclose(shifts, np.tile(expected, (last.sum(), 1)))
+
+
 def test_sets_and_their_coverage_are_in_the_evaluation(model, sites, evaluation):
     answers = predict_people(model, sites[0])
     assert answers[SET_COLUMN].equals(evaluation.predictions[SET_COLUMN])
