@@ -199,6 +199,19 @@ def make_fault_findings(findings_or_texts: Iterable[Finding | str]) -> list[Find
     ]
 
 
+def check_are_faults(findings: Iterable[Finding]) -> None:
+    """Raise unless all findings by which a study is refused are faults.
+
+    >>> check_are_faults([Finding("no age", FAULT)])
+    """
+    for finding in findings:
+        if finding.severity != FAULT:
+            raise TypeError(
+                f"a study is refused because of a finding of the severity "
+                f"{finding.severity!r}; give it FAULT: {finding.message}"
+            )
+
+
 def list_grouped_finding_texts(
     findings: Iterable[Finding], folder: str | Path = ""
 ) -> list[str]:
@@ -311,6 +324,7 @@ __all__ = [
     "WRONG_DATE",
     "Finding",
     "Severity",
+    "check_are_faults",
     "list_grouped_finding_texts",
     "make_fault_findings",
     "make_findings",

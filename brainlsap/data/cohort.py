@@ -69,6 +69,7 @@ from brainlsap.findings import (
     FAULT,
     LEFT_OUT,
     Finding,
+    check_are_faults,
     list_grouped_finding_texts,
     make_fault_findings,
     make_findings,
@@ -187,6 +188,7 @@ class Cohort:
             set_attribute(self, "classes_ordered", has_known_order)
         set_attribute(self, "table", make_plain_table(self.table))
         if fault_findings := _find_cohort_faults(self):
+            check_are_faults(fault_findings)
             fault_texts = list_grouped_finding_texts(fault_findings)
             raise CohortError(
                 "no cohort can be made from these arguments. Correct these faults",

@@ -90,6 +90,7 @@ from brainlsap.findings import (
     ROW_ORDER,
     SHARED_CONNECTOME,
     Finding,
+    check_are_faults,
     list_grouped_finding_texts,
     make_findings,
 )
@@ -547,6 +548,7 @@ def _make_refused_study_error(
     folder: Path, scan_list: ScanList, feature_sources: FeatureSources
 ) -> RefusedStudyError:
     """Return the error with every fault of a study, and with what was found in it."""
+    check_are_faults(scan_list.fault_findings)
     fault_findings = _list_faults_without_consequences(scan_list)
     if feature_sources.id_mismatch_finding is not None:
         # IDs of other people explain why nobody has a connectome.

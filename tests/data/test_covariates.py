@@ -1,5 +1,7 @@
 """Labels and covariates: what one study may not mix."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,7 +17,12 @@ from brainlsap.data.covariates import (
 )
 from brainlsap.data.participants import make_changed_person_notes
 from brainlsap.exceptions import CohortError
-from brainlsap.findings import CHANGED_PERSON, list_grouped_finding_texts
+from brainlsap.findings import (
+    CHANGED_PERSON,
+    FAULT,
+    Finding,
+    list_grouped_finding_texts,
+)
 
 N = 6
 
@@ -27,33 +34,60 @@ def made(labels=("CN", "AD") * 3, groups=range(1, N + 1), **covariates):
     return Cohort.from_arrays(W, F, labels, **given)
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ({"labels": ["CN", "Control", "AD"] * 2}, "diagnosis is .* CN .2., Control .2"),
-        ({"labels": ["CN", "nan"] * 3}, "label is missing in 3 rows .*: 1, 3, 5"),
-        ({"groups": ["1", "01", *"abcd"]}, "people .* leading zeros.* got 1, 01"),
-        ({"groups": [1, 1, 2, 3, 4, 5], "sex": list("FMFMFM")}, "1: sex differs betw"),
-        (
-            {"Geschlecht": ["w", "Weib", *"mmww"]},
-            "Geschlecht is written in several ways: Weib .1., w",
-        ),
-        (
-            {"sex": ["0", "1", "M", "0", "1", "M"]},
-            "sex is written in several ways: 0 .2., 1 .2., M .2",
-        ),
-        (
-            {"site": ["S 1", "s-1", *"abab"]},
-            "site is written in several ways: S 1 .1., s-1 .1.",
-        ),
-        ({"age": [70, 71, 72, 999, 74, 75]}, "scan4: age .*got 999"),
-        ({"Alter": [70, 71, 72, 720, 74, 75]}, "scan4: Alter .*got 720"),
-        ({"education": [9, 9, 12, 18, -9, 9]}, "scan5: education .*got -9"),
-    ],
-)
+REFUSED_STUDIES = [
+    ({"labels": ["CN", "Control", "AD"] * 2}, "diagnosis is .* CN .2., Control .2"),
+    ({"labels": ["CN", "nan"] * 3}, "label is missing in 3 rows .*: 1, 3, 5"),
+    ({"groups": ["1", "01", *"abcd"]}, "people .* leading zeros.* got 1, 01"),
+    ({"groups": [1, 1, 2, 3, 4, 5], "sex": list("FMFMFM")}, "1: sex differs betw"),
+    (
+        {"Geschlecht": ["w", "Weib", *"mmww"]},
+        "Geschlecht is written in several ways: Weib .1., w",
+    ),
+    (
+        {"sex": ["0", "1", "M", "0", "1", "M"]},
+        "sex is written in several ways: 0 .2., 1 .2., M .2",
+    ),
+    (
+        {"site": ["S 1", "s-1", *"abab"]},
+        "site is written in several ways: S 1 .1., s-1 .1.",
+    ),
+    ({"age": [70, 71, 72, 999, 74, 75]}, "scan4: age .*got 999"),
+    ({"Alter": [70, 71, 72, 720, 74, 75]}, "scan4: Alter .*got 720"),
+    ({"education": [9, 9, 12, 18, -9, 9]}, "scan5: education .*got -9"),
+]
+
+
+@pytest.mark.parametrize(("given", "told"), REFUSED_STUDIES)
 def test_words_and_codes_that_a_cohort_may_not_mix(given, told):
     with pytest.raises(CohortError, match=told):
         made(**given)
+
+
+@pytest.mark.parametrize("columns", [columns for columns, _ in REFUSED_STUDIES])
+def test_findings_are_faults_and_name_value_and_place_in_fields(columns):
+    table = pd.DataFrame(
+        {
+            "scan": [f"scan{number}" for number in range(1, N + 1)],
+            "participant": columns.get("groups", range(1, N + 1)),
+            "label": columns.get("labels", ["CN", "AD"] * 3),
+            **{k: v for k, v in columns.items() if k not in ("labels", "groups")},
+        }
+    )
+    for finding in find_covariate_faults(table, "diagnosis", has_class_order=False):
+        assert finding.severity == FAULT
+        # Similar findings are one entry of a list, so their messages must be equal.
+        for text in (finding.got, finding.scan, finding.participant):
+            word_pattern = rf"(?<!\w){re.escape(text)}(?!\w)"
+            assert not text or not re.search(word_pattern, finding.message)
+
+
+def test_a_study_is_refused_only_because_of_faults(monkeypatch):
+    monkeypatch.setattr(
+        "brainlsap.data.cohort.find_covariate_faults",
+        lambda *_, **__: [Finding("no severity is given")],
+    )
+    with pytest.raises(TypeError, match="no severity is given"):
+        made()
 
 
 def test_scans_of_the_rarest_spelling_are_named():
