@@ -802,7 +802,7 @@ def _add_unlisted_people_notes(
             first_listed_id = listed_id_by_bare_id[to_bare_id(first_file_id)]
             advice = zeros_advice
         elif pattern := _find_connectome_pattern(
-            feature_sources.study_files, people_contents.scan_identities
+            feature_sources, people_contents.scan_identities
         ):
             advice = f"Give the place of the ID with {option_text('pattern', pattern)}"
         advice += f". {id_column_sentence(people_contents.id_column_name)}"
@@ -833,12 +833,17 @@ def _make_zeros_advice(table_name: str, file_id: str, id_column_name: str = "") 
 
 
 def _find_connectome_pattern(
-    study_files: StudyFiles, scan_identities: Sequence[ScanIdentity]
+    feature_sources: FeatureSources, scan_identities: Sequence[ScanIdentity]
 ) -> str:
     """Return a pattern of the matrices with the ID of a scan in their name, or "".
 
-    The ID must stand alone: 1 is not the ID of 001_sc.csv.
+    The ID must stand alone: 1 is not the ID of 001_sc.csv. A visit of the tables of
+    values becomes {session}, because the pattern must fit all visits.
     """
+    study_files = feature_sources.study_files
+    visits_by_person = feature_sources.session_by_person_and_visit.values()
+    session_ids = sorted(map(re.escape, {*chain(*visits_by_person)})) or ["(?!)"]
+    session_pattern = rf"(?<![^\W_])({'|'.join(session_ids)})(?![^\W_])"
     matrix_paths = [
         file_path
         for file_paths in study_files.files_by_visit.values()
@@ -850,7 +855,8 @@ def _find_connectome_pattern(
         for matrix_path in matrix_paths:
             if re.search(id_pattern, matrix_path.name):
                 path_text = matrix_path.relative_to(study_files.folder).as_posix()
-                return re.sub(id_pattern, "{participant}", path_text)
+                path_text = re.sub(id_pattern, "{participant}", path_text)
+                return re.sub(session_pattern, "{session}", path_text)
     return ""
 
 

@@ -449,6 +449,29 @@ def test_ids_that_lost_their_zeros_are_told_from_absent_connectomes(
     assert load_cohort(tmp_path, **options, pattern=pattern).n_scans == 3
 
 
+def test_a_pattern_fits_all_visits_of_the_table_of_values(tmp_path, tiny, matrix):
+    """The table of people has no visits, and the files of matrices are P1_V1.csv."""
+    scan_keys = [("P1", "V1"), ("P1", "V2"), ("P2", "V2"), ("P3", "V1")]
+    (tmp_path / "matrices").mkdir()
+    for number, scan_key in enumerate(scan_keys, start=1):
+        path = tmp_path / "matrices" / f"{'_'.join(scan_key)}.csv"
+        np.savetxt(path, matrix * number, delimiter=",")
+    people_table = pd.DataFrame({"id": ["P1", "P2", "P3"], "diagnosis": [*"aba"]})
+    people_table.to_csv(tmp_path / "participants.csv", index=False)
+    value_table = pd.DataFrame(scan_keys, columns=["id", "visit"])
+    value_table[[*NAMES]] = np.random.default_rng(0).uniform(0.9, 1.2, (4, len(NAMES)))
+    value_table.to_csv(tmp_path / "fdg.csv", index=False)
+    options = {"atlas": tiny, "feature": "fdg", "row_order": "atlas"}
+    checked = check_cohort(tmp_path, **options)
+    (fault,) = (x for x in checked.findings if x.kind == FOREIGN_IDS)
+    pattern = re.search("pattern='(.*?)'", fault.advice)[1]
+    assert pattern == "matrices/{participant}_{session}.csv"
+    cohort = load_cohort(tmp_path, **options, pattern=pattern)
+    assert cohort.table["scan"].tolist() == ["_".join(x) for x in scan_keys]
+    factors = cohort.connectomes.max(axis=(1, 2)) / matrix.max()
+    np.testing.assert_allclose(factors, [1, 2, 3, 4])
+
+
 @pytest.mark.parametrize("pattern", [None, "mats/{participant}_{session}.csv"])
 @pytest.mark.parametrize("session_column", [None, "scan_date"])
 def test_ids_without_zeros_are_told_beside_files_with_dates(
