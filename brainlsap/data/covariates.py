@@ -95,7 +95,8 @@ _GROUP_WORDS = frozenset(_GROUP_WORDS_TEXT.split())
 # Further names of sites, scanners and phases of a study. The words of a name may come
 # in any order, with fillers between them.
 _ACQUISITION_NAMES = {
-    "site": "institution institute clinic location facility study_site test_site",
+    "site": "institution institute clinic location facility study_site test_site "
+    "klinik klinikum krankenhaus spital",
     "scanner": "scanner_type scanner_model scanner_manufacturer manufacturers_model "
     "manufacturer_model field fieldstrength fldstreng magstrength b0 tesla coil "
     "head_coil sequence batch machine device device_serial station software_version "

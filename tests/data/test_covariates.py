@@ -153,6 +153,7 @@ def test_kinds_of_covariates_go_by_their_names():
     [
         ("site", "SITEID, site_num, SiteCode, imaging_site, Site 1, center_number"),
         ("site", "cohort_code, siteno, Recruiting centre"),
+        ("site", "Clinic, Klinik, klinik_id, Klinik-Nr., Krankenhaus, Klinikum"),
         ("scanner", "ScannerNumber, FLDSTRENG, MagneticFieldStrength, batch_no, B0"),
         ("scanner", "scanner_model, Field strength (T), ManufacturersModelName"),
         ("phase", "COLPROT, study_phase, Phase no"),
@@ -161,7 +162,14 @@ def test_kinds_of_covariates_go_by_their_names():
 def test_acquisitions_are_known_by_further_names(kind, heads):
     for head in heads.split(", "):
         assert find_acquisition_kind(head) == kind, head
-    for head in ("model_prediction", "center_of_mass_x", "site_age", "study_day"):
+    for head in (
+        "klinische Diagnose",
+        "clinical_stage",
+        "model_prediction",
+        "center_of_mass_x",
+        "site_age",
+        "study_day",
+    ):
         assert find_acquisition_kind(head) == find_covariate_kind(head)
 
 
