@@ -56,6 +56,7 @@ from brainlsap.text import (
     OptionFormat,
     argument_text,
     count_text,
+    join_with_and,
     join_with_commas,
     option_text,
     use_option_format,
@@ -1236,6 +1237,35 @@ def _print_learned_sites(site_names: Sequence[str]) -> None:
         print(f"Note: {site_sentence}")
 
 
+def _print_missing_kinds(external_facts: Mapping[str, Any], cohort: "Cohort") -> None:
+    """Print which facts about the training people the test people lack, if any."""
+    missing_kinds = brainlsap.evaluation.subgroups.list_missing_kinds(
+        external_facts["card"]["training"], external_facts["people"]
+    )
+    if not missing_kinds:
+        return
+    covariates_module = brainlsap.data.covariates
+    unknown_columns = [
+        column_name
+        for column_name in cohort.table.columns
+        if column_name not in (*covariates_module.KEY_COLUMNS, cohort.label_name)
+        and covariates_module.find_acquisition_kind(column_name)
+        not in covariates_module.COVARIATES
+    ]
+    advice_text = ""
+    if unknown_columns:
+        advice_text = (
+            " If one of the columns "
+            f"{join_with_commas(map(str, unknown_columns), 8)} contains it, rename "
+            f"this column, for example to {missing_kinds[0]}."
+        )
+    print(
+        f"Note: the training data contain {join_with_and(missing_kinds)}, but no such "
+        "column was found here, so the report does not compare it with the training."
+        f"{advice_text}"
+    )
+
+
 def _print_label_coverage(
     prediction_table: "pd.DataFrame", class_names: list[str]
 ) -> None:
@@ -1394,6 +1424,7 @@ def evaluate(
     _print_coverage(external_facts["coverage"])
     _print_notes(external_facts["side_notes"])
     _print_learned_sites(external_facts["learned_sites"])
+    _print_missing_kinds(external_facts, cohort)
     report_path = brainlsap.write_report(
         evaluation,
         out,

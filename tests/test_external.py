@@ -687,6 +687,25 @@ def test_the_label_of_a_saved_cohort_is_proposed(model, sites, tmp_path):
         read_labelled_people(model, tmp_path)
 
 
+def test_evaluate_says_what_the_training_had_and_the_test_has_not(
+    model_path, sites, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr("brainlsap.write_report", lambda *_, **__: "report.html")
+
+    def notes_of(table):
+        path = replace(sites[0], table=table).save(tmp_path / "hospital.h5")
+        asked = ["evaluate", str(model_path), str(path), "--out", str(tmp_path / "out")]
+        assert main(asked) == 0
+        lines = capsys.readouterr().out.splitlines()
+        return [line for line in lines if line.startswith("Note: the training data")]
+
+    table = sites[0].table
+    assert notes_of(table.rename(columns={"site": "Klinik"})) == []
+    (note,) = notes_of(table.rename(columns={"site": "Haus"}).drop(columns="sex"))
+    assert "contain sex and site" in note
+    assert "Haus" in note
+
+
 def test_people_without_label_are_no_other_class(model, sites, tmp_path):
     table = sites[0].table
     labels = table["label"].replace("AD", "Dementia")

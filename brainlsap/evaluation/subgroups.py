@@ -138,6 +138,22 @@ def make_case_mix(cohort: Cohort) -> CaseMix:
     }
 
 
+def list_missing_kinds(
+    training_mix_record: Mapping[str, Any], test_mix_record: Mapping[str, Any]
+) -> list[str]:
+    """Return age, sex, site or scanner if only the training has such a column.
+
+    The records are from :func:`make_case_mix`.
+    """
+    training_kinds = {*training_mix_record["numbers"], *training_mix_record["counts"]}
+    test_kinds = {*test_mix_record["numbers"], *test_mix_record["counts"]}
+    return [
+        covariate_kind
+        for covariate_kind in ("age", *COUNTED_KINDS)
+        if covariate_kind in training_kinds - test_kinds
+    ]
+
+
 def _compute_statistic_by_name(number_series: pd.Series) -> dict[str, float]:
     """Return number, mean and s.d. of the known values."""
     known_number_series = number_series.dropna()
