@@ -198,6 +198,29 @@ def test_every_option_of_a_command_is_passed_to_a_function(function):
     assert names <= parameter_names
 
 
+DEFAULT_IN_HELP = re.compile(
+    r"\(default: (?:'(?P<quoted>[^']+)'|(?P<bare>[\w.-]+(?:,[\w.-]+)*))[,;)]"
+)
+
+
+@pytest.mark.parametrize("function", cli.COMMAND_FUNCTIONS, ids=lambda f: f.__name__)
+def test_a_default_in_a_help_text_is_the_default_of_the_function(function):
+    command = function.__name__
+    for option in list_command_options(command):
+        help_default = DEFAULT_IN_HELP.search(option.help)
+        if help_default is None:
+            continue
+        help_value = option.kind.parse(help_default["quoted"] or help_default["bare"])
+        for target in (function, *TARGETS[command]):
+            parameter = inspect.signature(target).parameters.get(option.name)
+            # A parameter without a default, or with None, gets its value elsewhere.
+            if parameter and parameter.default not in (inspect.Parameter.empty, None):
+                default = parameter.default
+                if isinstance(help_value, list):
+                    default = [default] if isinstance(default, str) else [*default]
+                assert help_value == default, f"{option.name} of {target.__name__}"
+
+
 @pytest.mark.parametrize("command", ["run", "fit"])
 def test_every_model_option_of_a_command_is_accepted_by_make_models(command):
     defaults = brainlsap.LSAPClassifier().get_params()
