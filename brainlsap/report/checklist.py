@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from brainlsap.data.covariates import find_covariate_kind
+from brainlsap.data.covariates import find_acquisition_kind
 from brainlsap.evaluation import Evaluation, subgroup_table
 from brainlsap.report import tables
 from brainlsap.report.conclusions import model_and_test_text, sample_text
@@ -183,7 +183,7 @@ def _site_scores_text(evaluation: Evaluation) -> str:
         return _clusters_text(evaluation)
     group_table = subgroup_table(evaluation)
     site_row_flags = [
-        find_covariate_kind(column_name) == "site"
+        find_acquisition_kind(column_name) == "site"
         for column_name in group_table["column"]
     ]
     site_scores = group_table.loc[site_row_flags, "balanced_accuracy"]

@@ -26,6 +26,7 @@ from brainlsap.files import lock_folder
 from brainlsap.findings import Finding
 from brainlsap.report import (
     check_results_folder,
+    checklist,
     list_methods_paragraphs,
     page,
     plots,
@@ -222,7 +223,7 @@ def test_checklist_names_places_that_exist_and_nobody(written):
     assert not NAMES.search((folder / "checklist.tsv").read_text("utf-8"))
 
 
-def test_checklist_states_what_the_run_answers(make_evaluation):
+def test_checklist_states_what_the_run_answers(make_evaluation, monkeypatch):
     evaluation = make_evaluation()
     files = {place for item in ITEMS for place in item.answer_places}
     values = checklist_table(evaluation, files).set_index("item")["value"]
@@ -237,6 +238,12 @@ def test_checklist_states_what_the_run_answers(make_evaluation):
     rows = checklist_table(many, files).set_index("item")
     assert "not adjusted for site" in rows.loc["12d", "value"]
     assert rows.loc["12d", "state"] == PARTLY
+    # A site is found by any name that the subgroups know.
+    for name in ("site", "Klinik"):
+        scores = pd.DataFrame({"column": [name] * 2, "balanced_accuracy": [0.5, 0.6]})
+        monkeypatch.setattr(checklist, "subgroup_table", lambda _, t=scores: t)
+        values = checklist_table(many, files)["value"]
+        assert values.str.contains("scored in 2 of 2 sites").any(), name
 
 
 def test_every_place_of_the_checklist_can_exist(written):
