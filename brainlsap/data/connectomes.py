@@ -1045,6 +1045,9 @@ def _read_hdf_matrices(connectome_path: Path) -> list[RawMatrix]:
             array_by_key[item_key] = np.array(
                 ["".join(map(chr, character_row)) for character_row in hdf_item[()].T]
             )
+        elif "MATLAB_class" in hdf_item.attrs and hdf_item.size:
+            # MATLAB stores arrays with their axes in reverse order.
+            array_by_key[item_key] = hdf_item[()].T
         elif hdf_item.size:
             array_by_key[item_key] = hdf_item[()]
 

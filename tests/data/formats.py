@@ -87,7 +87,7 @@ def write_connectoflow(folder, matrix, ids):
 def write_relmat(folder, matrix, names, packed=False):
     """BEP017: numbers without header, a JSON with NodeFiles and NodeIndices."""
     stem = "sub-01_seg-destrieux_meas-count_relmat"
-    text = "".join("\t".join(f"{v:g}" for v in row) + "\n" for row in matrix)
+    text = "".join("\t".join(f"{v:.10g}" for v in row) + "\n" for row in matrix)
     path = folder / (f"{stem}.tsv.gz" if packed else f"{stem}.tsv")
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
     nodes = folder / "seg-destrieux_nodes.tsv"
