@@ -209,24 +209,41 @@ cell of a line is the weight. The test makes lines that are cut or have no numbe
 """
 
 
+def check_wrong_lines_are_refused(path, lines, atlas):
+    """Check what is read if lines of a list of connections are wrong or missing."""
+    *lines, last_line = lines
+    first_cell, *_, weight = split_cells(last_line)
+    without_weight = last_line.removesuffix(weight) + "x"
+    for wrong_line in (last_line, first_cell, without_weight):
+        path.write_text("\n".join([*lines, wrong_line, ""]))
+        with pytest.raises(FileFormatError, match=rf"line {len(lines) + 1}\b"):
+            read_connectome(path, atlas)
+    # A reader that takes every line before the first number as a head loses these.
+    for wrong_line in (first_cell, without_weight):
+        path.write_text("\n".join([lines[0], wrong_line, *lines[1:], ""]))
+        with pytest.raises(FileFormatError, match=r"line 2\b"):
+            read_connectome(path, atlas)
+    if not is_number(split_cells(lines[0])[-1]):
+        path.write_text(f"{lines[0]}\n")
+        with pytest.raises(BrainlsapError):
+            read_connectome(path, atlas)
+
+
+def split_cells(line):
+    return re.findall(r"[^\s,;]+", line)
+
+
+def is_number(cell):
+    return re.fullmatch(r"[-+.\de]*\d", cell) is not None
+
+
 def test_a_wrong_line_of_a_list_of_connections_is_refused_with_its_number(tmp_path):
     assert FORMATS.keys() == WHOLE_MATRICES | TEXT_WITH_A_CONNECTION_TWICE.keys(), (
         "add the suffix to one of the two; a list of connections needs an example"
     )
     for suffix, text in TEXT_WITH_A_CONNECTION_TWICE.items():
-        *lines, last_line = text.splitlines()
-        first_cell, *_, weight = re.findall(r"[^\s,;]+", last_line)
-        without_weight = last_line.removesuffix(weight) + "x"
-        for wrong_line in (last_line, first_cell, without_weight):
-            path = tmp_path / f"wrong{suffix}"
-            path.write_text("\n".join([*lines, wrong_line, ""]))
-            with pytest.raises(FileFormatError, match=rf"line {len(lines) + 1}\b"):
-                read_connectome(path, "desikan82")
-        # A reader that takes every line before the first number as a head loses these.
-        for wrong_line in (first_cell, without_weight):
-            path.write_text("\n".join([lines[0], wrong_line, *lines[1:], ""]))
-            with pytest.raises(FileFormatError, match=r"line 2\b"):
-                read_connectome(path, "desikan82")
+        path = tmp_path / f"wrong{suffix}"
+        check_wrong_lines_are_refused(path, text.splitlines(), "desikan82")
 
 
 def test_an_empty_file_is_refused_with_a_way_out(read):
@@ -479,7 +496,17 @@ def check_every_weight(folder, write, *, has_both_directions=True):
 @pytest.mark.parametrize("tool", TOOLS)
 def test_every_weight_of_every_tool_comes_out_by_name(tmp_path, tool):
     has_both_directions = "triangle" not in tool
-    check_every_weight(tmp_path, TOOLS[tool], has_both_directions=has_both_directions)
+    path = check_every_weight(
+        tmp_path, TOOLS[tool], has_both_directions=has_both_directions
+    )
+    content = path.read_bytes()
+    lines = content.decode().splitlines() if content.isascii() else [""]
+    last_cells = split_cells(lines[-1])
+    is_list = 2 < len(last_cells) < N and is_number(last_cells[-1])
+    if is_list:  # of connections, in a suffix that others use for whole matrices
+        # An empty line is a line of the file, too.
+        lines = [*lines[:-1], "", lines[-1], lines[-1]]
+        check_wrong_lines_are_refused(path, lines, ATLAS)
 
 
 def write_named_text(suffix):
