@@ -144,6 +144,38 @@ def test_every_model_fits_a_few_scans_in_any_unit(name):
     ), message
 
 
+BASELINES_WITH_INPUTS = [
+    name
+    for name, entry in MODELS.items()
+    if entry.role == "baseline" and name != "majority class"
+]
+
+
+@pytest.mark.parametrize("name", BASELINES_WITH_INPUTS)
+def test_every_baseline_predicts_a_rare_class_that_its_input_tells(name):
+    rng = np.random.default_rng(0)
+    y = np.tile(["AD", "CN", "CN", "CN", "CN"], 12)  # 12 and 48 scans
+    features = rng.normal(size=(60, 6, 1))
+    features[:, 2, 0] += 3 * (y == "AD")
+    age = rng.normal(70, 5, 60)
+    if name == "covariates":  # the only one that does not read regions
+        age += 20 * (y == "AD")
+    edges = rng.gamma(1.0, 5.0, (60, 6, 6))
+    cohort = Cohort.from_arrays(
+        edges + edges.transpose(0, 2, 1),
+        features,
+        y,
+        atlas=[f"area{k}_{side}" for k in range(3) for side in "LR"],
+        covariates={"age": age, "sex": ["F", "M"] * 30},
+    )
+    splits = [(np.arange(40), np.arange(40, 60))]
+    models = make_models([name], n_epochs=30, n_starts=1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few epochs
+        evaluation = cross_validate(models, cohort, splits, baselines=False)
+    assert "AD" in set(evaluation.predictions["predicted"])
+
+
 class MeanOfOthers(nn.Module):
     """A toy layer: every region gets the weighted sum over its neighbours."""
 

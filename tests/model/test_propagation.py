@@ -147,6 +147,18 @@ def test_every_network_is_its_slow_propagation(W, name):
 
 
 @pytest.mark.parametrize("name", WITH_GRAPHS)
+def test_the_unit_of_weights_does_not_change_the_output(W, name):
+    kind, H = NETWORKS[name], signal(3, 7, 2)
+    layer = kind.make_layer(2).double()
+    with torch.no_grad():
+        output, output_of_other_unit = (
+            DenseGraphs(H, kind.make_graphs(weights, 1.7)).propagate(layer)
+            for weights in (W, 1024 * W)
+        )
+    assert_allclose(output_of_other_unit, output, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", WITH_GRAPHS)
 def test_networks_say_whether_the_scale_changes_their_graphs(W, name):
     kind = NETWORKS[name]
     graph_pairs = zip(kind.make_graphs(W, 1.0), kind.make_graphs(W, 2.0), strict=True)
