@@ -1,8 +1,10 @@
 """Figures of scores and rankings show the numbers they are given."""
 
+import re
 from dataclasses import replace
 from functools import partial
 from inspect import signature
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -42,6 +44,34 @@ def read_legend(axes):
         range(len(names)), key=lambda k: (-round(corners[k][1]), corners[k][0])
     )
     return [names[k].get_text() for k in order]
+
+
+def test_every_figure_is_drawn_by_a_test():
+    folder = Path(__file__).parents[1]
+    code = "".join(path.read_text("utf-8") for path in folder.rglob("test_*.py"))
+    undrawn = [
+        name
+        for name in report.__all__
+        if name.startswith("plot_") and not re.search(rf"\b{name}\(", code)
+    ]
+    assert not undrawn
+
+
+def test_contributions_are_the_largest_and_the_sum_of_all_others():
+    names = load_atlas("desikan82").names[:40]
+    values = np.random.default_rng(0).normal(size=40)
+    table = pd.DataFrame({"region": names, "contribution": values})
+    (axes,) = report.plot_contributions(table, None, "contribution to AD").axes
+    lengths = [bar.get_width() for bar in axes.patches]
+    order = np.argsort(-np.abs(values))
+    n_shown = len(lengths) - 1
+    assert 1 < n_shown < 40
+    np.testing.assert_allclose(lengths[:-1], values[order[:n_shown]])
+    np.testing.assert_allclose(sum(lengths), values.sum())
+    row_names = [label.get_text() for label in axes.get_yticklabels()]
+    assert row_names[0] == names[order[0]]
+    assert row_names[-1] == f"{40 - n_shown} other regions"
+    assert axes.get_xlabel() == "contribution to AD"
 
 
 def test_every_figure_on_axes_has_the_style_of_papers():
