@@ -146,6 +146,27 @@ def test_every_option_of_a_study_is_used_and_not_only_recorded():
     assert not unused, f"pass {unused} on in run_study, beside analysis_options"
 
 
+# Options that change what is compared or tested, but not the data of a fit.
+STUDY_ONLY = {
+    *("baselines", "models", "cv", "splits", "leave_out", "n_repeats"),
+    *("covariates", "subgroups", "n_permutations", "learning_curve"),
+}
+
+
+def test_options_that_change_data_are_options_of_fit():
+    missing = {
+        option.name
+        for option in OPTIONS
+        if option.recipient == "study"
+        and option.changes_results
+        and "fit" not in option.commands
+    }
+    assert missing == STUDY_ONLY, (
+        "add the command fit to these options, or their names to STUDY_ONLY if they "
+        f"do not change the data that models are fitted to: {missing ^ STUDY_ONLY}"
+    )
+
+
 def test_choices_are_those_that_the_functions_accept():
     choices = {option.name: option.choices for option in CONFIGURABLE}
     assert choices["negative"] == NEGATIVE
