@@ -53,6 +53,14 @@ def test_matrices_go_by_ids_and_rows_by_names(study):
     savemat(study / "W.mat", {"W": turned, "regions": names, "subjects": ids})
     other = load(study, "W.mat")
     np.testing.assert_array_equal(other.connectomes, cohort.connectomes)
+    # MATLAB 7.3 writes HDF5, with the axes in reverse order.
+    with h5py.File(study / "W.h5", "w") as file:
+        file["W"] = turned.T
+        file["W"].attrs["MATLAB_class"] = np.bytes_("double")
+        file["regions"] = names.astype(h5py.string_dtype())
+        file["subjects"] = ids.astype(h5py.string_dtype())
+    other = load(study, "W.h5")
+    np.testing.assert_array_equal(other.connectomes, cohort.connectomes)
     np.savez(study / "W.npz", W=turned, ids=IDS[::-1])
     (study / "rows.txt").write_text("\n".join(names))
     other = load(study, "W.npz", labels="rows.txt")
