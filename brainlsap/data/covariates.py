@@ -622,6 +622,16 @@ def _make_age_unit_notes(scan_table: pd.DataFrame, column_name: str) -> list[Fin
     ]
 
 
+def list_scans_with_wrong_numbers(
+    scan_table: pd.DataFrame, column_name: str
+) -> set[str]:
+    """Return the scans with a fault of :func:`find_wrong_number_faults`."""
+    return {
+        fault_finding.scan
+        for fault_finding in find_wrong_number_faults(scan_table, [column_name])
+    }
+
+
 def _make_far_age_notes(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
     """Return a note on every age that is far from the others, in robust deviations."""
     age_series = pd.to_numeric(scan_table[column_name], errors="coerce").dropna()
@@ -635,10 +645,7 @@ def _make_far_age_notes(scan_table: pd.DataFrame, column_name: str) -> list[Find
     far_age_mask = absolute_deviations > _MAX_AGE_DEVIATION
     other_age_series = age_series[~far_age_mask]
     # An impossible age is a fault, which is reported once.
-    faulty_scan_names = {
-        fault_finding.scan
-        for fault_finding in find_wrong_number_faults(scan_table, [column_name])
-    }
+    faulty_scan_names = list_scans_with_wrong_numbers(scan_table, column_name)
     return [
         Finding(
             f"{column_name} is far from the values of all other scans, whose range is "

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +11,9 @@ import pandas as pd
 from brainlsap.data.covariates import (
     KEY_COLUMNS,
     find_covariate_kind,
-    find_wrong_number_faults,
     is_birth_column,
     is_plausible_median_age,
+    list_scans_with_wrong_numbers,
 )
 from brainlsap.data.tables import get_name_letters
 from brainlsap.findings import FAULT, WRONG_DATE, Finding
@@ -67,6 +67,18 @@ class _DateColumn(NamedTuple):
     days: np.ndarray
 
 
+class _BirthColumn(NamedTuple):
+    """Births in days since 1970 (NaN where unknown), which may err by a margin."""
+
+    name: str
+    days: np.ndarray
+    margin_days: int
+
+    def make_late_mask(self, date_column: _DateColumn) -> np.ndarray:
+        """Return which scans are before the birth."""
+        return self.days - self.margin_days > date_column.days
+
+
 def parse_dates(column_series: pd.Series) -> pd.Series:
     """Return the dates of a column; NaT unless all known cells are dates."""
     known_cells = _list_date_cells(column_series)
@@ -99,8 +111,13 @@ def parse_days(column_series: pd.Series) -> np.ndarray:
                 date_series = date_series.fillna(dates)
         if date_series.notna().sum() < _MIN_SHARE_OF_DATES * len(known_cells):
             return np.full(len(column_series), np.nan)
-    days = (date_series - pd.Timestamp(1970, 1, 1)).dt.days
+    days = count_days_since_1970(date_series)
     return days.reindex(column_series.index).to_numpy(dtype=float)
+
+
+def count_days_since_1970(date_series: pd.Series) -> pd.Series:
+    """Return the days of dates since 1970; NaN where a date is not known."""
+    return (date_series - pd.Timestamp(1970, 1, 1)).dt.days
 
 
 def _list_date_cells(column_series: pd.Series) -> pd.Series:
@@ -159,46 +176,63 @@ def find_date_faults(
     -------
     list of Finding
     """
-    fault_findings = list[Finding]()
     scan_table = scan_table.reset_index(drop=True)
     date_columns = _list_scan_date_columns(scan_table)
+    fault_findings = list[Finding]()
     for date_column in date_columns:
-        future_mask = _make_future_mask(date_column, today)
-        if _are_few(future_mask, date_column.days):
-            fault_findings += [
-                Finding(
-                    f"{date_column.title} is in the future",
-                    FAULT,
-                    scan=str(scan_table["scan"][row_index]),
-                    got=_write_date(date_column.days[row_index]),
-                    advice=_VISIT_CORRECTION
-                    if date_column.title == _VISIT
-                    else _CORRECTION,
-                )
-                for row_index in np.flatnonzero(future_mask)
-            ]
-    for birth_name, birth_days, margin_days in _iter_birth_columns(scan_table):
-        faulty_ids = set[str]()
-        for date_column in date_columns:
-            late_mask = birth_days - margin_days > date_column.days
-            if not _are_few(late_mask, birth_days - date_column.days):
-                continue
-            for row_index in np.flatnonzero(late_mask):
-                participant_id = str(scan_table["participant"][row_index])
-                if participant_id in faulty_ids:
-                    continue
-                faulty_ids.add(participant_id)
-                fault_findings.append(
-                    Finding(
-                        f"{birth_name} is later than {date_column.title}",
-                        FAULT,
-                        participant=participant_id,
-                        got=f"{scan_table[birth_name][row_index]} and "
-                        f"{_write_date(date_column.days[row_index])}",
-                        advice=_CORRECTION,
-                    )
-                )
+        fault_findings += _find_future_faults(scan_table, date_column, today)
+    for birth_column in _iter_birth_columns(scan_table):
+        fault_findings += _find_late_birth_faults(
+            scan_table, birth_column, date_columns
+        )
     return fault_findings
+
+
+def _find_future_faults(
+    scan_table: pd.DataFrame, date_column: _DateColumn, today: dt.date | None
+) -> list[Finding]:
+    """Return a fault for each date in the future, unless most dates are."""
+    future_mask = _make_future_mask(date_column, today)
+    if not _are_few(future_mask, date_column.days):
+        return []
+    advice = _VISIT_CORRECTION if date_column.title == _VISIT else _CORRECTION
+    return [
+        Finding(
+            f"{date_column.title} is in the future",
+            FAULT,
+            scan=str(scan_table["scan"][row_index]),
+            got=_write_date(date_column.days[row_index]),
+            advice=advice,
+        )
+        for row_index in np.flatnonzero(future_mask)
+    ]
+
+
+def _find_late_birth_faults(
+    scan_table: pd.DataFrame,
+    birth_column: _BirthColumn,
+    date_columns: Sequence[_DateColumn],
+) -> list[Finding]:
+    """Return a fault for each person with a scan before the birth, unless most have."""
+    fault_by_person: dict[str, Finding] = {}
+    for date_column in date_columns:
+        late_mask = birth_column.make_late_mask(date_column)
+        if not _are_few(late_mask, birth_column.days - date_column.days):
+            continue
+        for row_index in np.flatnonzero(late_mask):
+            participant_id = str(scan_table["participant"][row_index])
+            fault_by_person.setdefault(
+                participant_id,
+                Finding(
+                    f"{birth_column.name} is later than {date_column.title}",
+                    FAULT,
+                    participant=participant_id,
+                    got=f"{scan_table[birth_column.name][row_index]} and "
+                    f"{_write_date(date_column.days[row_index])}",
+                    advice=_CORRECTION,
+                ),
+            )
+    return list(fault_by_person.values())
 
 
 def make_date_notes(
@@ -217,21 +251,18 @@ def make_date_notes(
             findings.append(_make_shift_note(date_column.title, future_mask))
         else:
             findings += _make_far_date_notes(scan_table, date_column, future_mask)
-    for birth_name, birth_days, margin_days in _iter_birth_columns(scan_table):
+    for birth_column in _iter_birth_columns(scan_table):
         for date_column in date_columns:
-            late_mask = birth_days - margin_days > date_column.days
-            if late_mask.any() and not _are_few(
-                late_mask, birth_days - date_column.days
-            ):
-                title = f"{birth_name} or {date_column.title}"
+            days_since_birth = date_column.days - birth_column.days
+            late_mask = birth_column.make_late_mask(date_column)
+            if late_mask.any() and not _are_few(late_mask, days_since_birth):
+                title = f"{birth_column.name} or {date_column.title}"
                 findings.append(_make_shift_note(title, late_mask))
                 continue
             past_mask = ~(late_mask | _make_future_mask(date_column, today))
-            years = np.where(
-                past_mask, (date_column.days - birth_days) / DAYS_PER_YEAR, np.nan
-            )
+            years = np.where(past_mask, days_since_birth / DAYS_PER_YEAR, np.nan)
             findings += _make_other_age_notes(
-                scan_table, years, birth_name, date_column.title
+                scan_table, years, birth_column.name, date_column.title
             )
     return list({(x.message, x.place): x for x in findings}.values())
 
@@ -294,7 +325,8 @@ def list_age_step_contradictions(
 
 def _list_scan_date_columns(scan_table: pd.DataFrame) -> list[_DateColumn]:
     """Return the dates that visits are named after, and the columns of scan dates."""
-    date_columns = [_DateColumn(_VISIT, _make_visit_days(scan_table["session"]))]
+    visit_days = count_days_since_1970(parse_dates(scan_table["session"]))
+    date_columns = [_DateColumn(_VISIT, visit_days.to_numpy(dtype=float))]
     date_columns += [
         _DateColumn(column_name, parse_days(scan_table[column_name]))
         for column_name in find_scan_date_columns(map(str, scan_table.columns))
@@ -306,16 +338,8 @@ def _list_scan_date_columns(scan_table: pd.DataFrame) -> list[_DateColumn]:
     ]
 
 
-def _make_visit_days(visit_names: pd.Series) -> np.ndarray:
-    """Return the days since 1970 if all visits are named by dates, else NaN."""
-    days = (parse_dates(visit_names) - pd.Timestamp(1970, 1, 1)).dt.days
-    return days.to_numpy(dtype=float)
-
-
-def _iter_birth_columns(
-    scan_table: pd.DataFrame,
-) -> Iterator[tuple[str, np.ndarray, int]]:
-    """Yield columns of birth, with their days and the days by which these may err."""
+def _iter_birth_columns(scan_table: pd.DataFrame) -> Iterator[_BirthColumn]:
+    """Yield the columns of birth."""
     for column_label in scan_table.columns:
         column_name = str(column_label)
         if column_name in KEY_COLUMNS or not is_birth_column(column_name):
@@ -323,7 +347,7 @@ def _iter_birth_columns(
         birth_series = scan_table[column_name]
         birth_days = parse_days(birth_series)
         if np.isfinite(birth_days).any():
-            yield column_name, birth_days, 0
+            yield _BirthColumn(column_name, birth_days, margin_days=0)
             continue
         birth_years = pd.to_numeric(birth_series, errors="coerce")
         for month_format in _MONTH_FORMATS if birth_years.isna().all() else ():
@@ -333,7 +357,9 @@ def _iter_birth_columns(
         known_years = birth_years.dropna()
         if len(known_years) and known_years.between(*_BIRTH_YEARS).all():
             days = (birth_years - 1970) * DAYS_PER_YEAR + _HALF_YEAR
-            yield column_name, days.to_numpy(dtype=float), _HALF_YEAR
+            yield _BirthColumn(
+                column_name, days.to_numpy(dtype=float), margin_days=_HALF_YEAR
+            )
 
 
 def _make_future_mask(date_column: _DateColumn, today: dt.date | None) -> np.ndarray:
@@ -406,10 +432,7 @@ def _make_other_age_notes(
         ages = pd.to_numeric(scan_table[column_name], errors="coerce")
         if not is_plausible_median_age(ages.median()):
             continue
-        faulty_scan_names = {
-            fault_finding.scan
-            for fault_finding in find_wrong_number_faults(scan_table, [column_name])
-        }
+        faulty_scan_names = list_scans_with_wrong_numbers(scan_table, column_name)
         differing_mask = first_scan_mask & ((ages - years).abs() > MAX_AGE_DIFFERENCE)
         findings += [
             Finding(
@@ -435,6 +458,7 @@ def _write_date(days: float) -> str:
 
 
 __all__ = [
+    "count_days_since_1970",
     "find_date_faults",
     "find_scan_date_columns",
     "find_visit_date_columns",

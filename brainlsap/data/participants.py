@@ -30,6 +30,7 @@ from brainlsap.data.covariates import (
     unify_number_labels,
 )
 from brainlsap.data.dates import (
+    count_days_since_1970,
     find_date_faults,
     find_scan_date_columns,
     find_visit_date_columns,
@@ -2228,7 +2229,7 @@ def _parse_visit_months(visit_names: pd.Series) -> np.ndarray:
 
 def _parse_date_months(column_series: pd.Series) -> np.ndarray:
     """Return the months of dates since 1970; NaN unless all known cells are dates."""
-    days = (parse_dates(column_series) - pd.Timestamp(1970, 1, 1)).dt.days
+    days = count_days_since_1970(parse_dates(column_series))
     return (days * _MONTHS_PER_UNIT["d"]).to_numpy(dtype=float)
 
 
