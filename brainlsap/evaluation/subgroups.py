@@ -169,7 +169,7 @@ def case_mix_table(
 
     Parameters
     ----------
-    training_mix, test_mix : mapping
+    training_mix_record, test_mix_record : mapping
         From :func:`make_case_mix`.
 
     Returns
@@ -299,7 +299,7 @@ def largest_shift_table(
 
     Parameters
     ----------
-    training_mix, test_mix : mapping
+    training_mix_record, test_mix_record : mapping
         From :func:`make_case_mix`.
 
     Returns

@@ -408,8 +408,7 @@ def _void_intervals(conclusion: Conclusion, are_visits: bool) -> Conclusion:
         return conclusion
     if conclusion.answer == NOT_SHOWN:
         return replace(conclusion, reason="")  # No number for the abstract.
-    # A "NO" may also come from intervals that are too narrow.
-    return _withdraw_conclusion(replace(conclusion, answer=YES), _NOT_VALID)
+    return _withdraw_conclusion(conclusion, _NOT_VALID, withdrawn_answers=(YES, NO))
 
 
 def _is_same_study(evaluation: Evaluation) -> bool:
@@ -1215,14 +1214,12 @@ def _define_main_model(evaluation: Evaluation) -> str:
 
 def _unused_network_sentence(evaluation: Evaluation) -> str:
     """Return which ridge regression predicts if no network has weight; else ""."""
-    main_model_name, ridge_name = evaluation.models[0], "LSAP-R"
+    main_model_name = evaluation.models[0]
     if not tables.has_unused_network(evaluation, main_model_name):
         return ""
-    equivalent_model_text = "its ridge regression"
-    if ridge_name in evaluation.models and evaluation.have_same_predictions(
-        main_model_name, ridge_name
-    ):
-        equivalent_model_text = ridge_name
+    equivalent_model_text = short_predictor_name(evaluation)
+    if equivalent_model_text == main_model_name:
+        equivalent_model_text = "its ridge regression"
     if evaluation.have_same_predictions(main_model_name, NESTED_RIDGES[0]):
         equivalent_model_text = "a ridge regression that uses no connectome"
     return (
@@ -1275,8 +1272,9 @@ def predictor_text(evaluation: Evaluation) -> str:
     main_model_name = evaluation.models[0]
     if not tables.has_unused_network(evaluation, main_model_name):
         return main_model_name
-    if evaluation.have_same_predictions(main_model_name, "LSAP-R"):
-        return "the ridge regression LSAP-R"
+    predictor_name = short_predictor_name(evaluation)
+    if predictor_name != main_model_name:
+        return f"the ridge regression {predictor_name}"
     return f"the ridge regression of {main_model_name}"
 
 
@@ -1415,8 +1413,7 @@ def judge_covariates(
     unknown_names = [
         covariate_name
         for covariate_name in ("age", "sex")
-        if demographics.find_covariate_series(evaluation.cohort.table, covariate_name)
-        is None
+        if not _has_covariate(evaluation, covariate_name)
     ]
     if unknown_names:
         sentences.append(f"No column was recognised as {_join_with_or(unknown_names)}.")
@@ -1601,12 +1598,6 @@ def _covariates_limit_sentence(evaluation: Evaluation) -> str:
     )
 
 
-def _covariates_only_score(evaluation: Evaluation) -> float:
-    """Return the balanced accuracy of the model of covariates alone."""
-    score_table = tables.score_interval_table(evaluation, ADDED_VALUE_MODELS[0])
-    return float(score_table.loc["balanced_accuracy", "estimate"])
-
-
 def _list_covariate_sentences(
     evaluation: Evaluation, finding_table: pd.DataFrame | None
 ) -> list[str]:
@@ -1622,7 +1613,7 @@ def _list_covariate_sentences(
         _select_warning_table(finding_table).get("covariate", pd.Series(dtype=object))
     )
     if (
-        best_score > _covariates_only_score(evaluation)
+        best_score > _get_balanced_accuracy(evaluation, ADDED_VALUE_MODELS[0])
         and covariate_by_group_score[best_score] not in warned_covariates
     ):
         sentences.append(
@@ -1690,8 +1681,7 @@ def _list_known_covariates(evaluation: Evaluation) -> list[str]:
     known_covariate_names = [
         covariate_name
         for covariate_name in ("age", "sex", "site")
-        if demographics.find_covariate_series(evaluation.cohort.table, covariate_name)
-        is not None
+        if _has_covariate(evaluation, covariate_name)
     ]
     warning_table = _select_warning_table(_covariate_finding_table(evaluation))
     # Results of old versions have no column of covariates.
@@ -1701,6 +1691,14 @@ def _list_known_covariates(evaluation: Evaluation) -> list[str]:
         for column_name in warned_column_names
         if find_covariate_kind(column_name) not in known_covariate_names
     ]
+
+
+def _has_covariate(evaluation: Evaluation, covariate_name: str) -> bool:
+    """Return whether a column of the participants is known to be this covariate."""
+    covariate_series = demographics.find_covariate_series(
+        evaluation.cohort.table, covariate_name
+    )
+    return covariate_series is not None
 
 
 def _list_unadjusted_covariates(evaluation: Evaluation) -> list[str]:
@@ -2093,9 +2091,7 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     verdict_text = _row_verdict(comparison_row)
     difference_text = _difference_text(comparison_row)
     joint_score, covariates_score, brain_score = (
-        tables.score_interval_table(evaluation, model_name).loc[
-            "balanced_accuracy", "estimate"
-        ]
+        _get_balanced_accuracy(evaluation, model_name)
         for model_name in (joint_model_name, covariates_model_name, brain_model_name)
     )
     sentence = (
@@ -2113,6 +2109,12 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     return _judge_model_difference(
         question_text, verdict_text, sentence, comparison_row
     )
+
+
+def _get_balanced_accuracy(evaluation: Evaluation, model_name: str) -> float:
+    """Return the balanced accuracy of a model over all test scans."""
+    score_table = tables.score_interval_table(evaluation, model_name)
+    return float(score_table.loc["balanced_accuracy", "estimate"])
 
 
 def _judge_model_difference(
@@ -2213,13 +2215,12 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
 
 def _gain_sentence(partial_conclusions: Sequence[Conclusion]) -> str:
     """Return whether a gain over random connectomes was shown, and if not, why."""
-    gain_over_none, *gains_over_random = partial_conclusions
-    if {gain.answer for gain in gains_over_random} == {YES}:
-        if gain_over_none.answer == YES:
-            return (
-                "The connectome of the study adds more information than random "
-                "connectomes do."
-            )
+    if {gain.answer for gain in partial_conclusions} == {YES}:
+        return (
+            "The connectome of the study adds more information than random connectomes "
+            "do."
+        )
+    if _is_only_gain_over_none_missed(partial_conclusions):
         return "No gain over a model without connectome was shown."
     return (
         f"No gain of {MIN_LOG_CREDIT:.1f} nats (data 20 times as probable) over random "
@@ -2267,9 +2268,7 @@ def _random_connectome_score_sentence(
         NOT_SHOWN: "was not shown to score better",
     }[verdict_text]
     study_score, random_score = (
-        tables.score_interval_table(evaluation, model_name).loc[
-            "balanced_accuracy", "estimate"
-        ]
+        _get_balanced_accuracy(evaluation, model_name)
         for model_name in ("LSAP-R", RANDOM_CONNECTOME_RIDGE)
     )
     return (
@@ -2374,11 +2373,16 @@ def list_decisive_gains(connectome_conclusion: Conclusion) -> list[Conclusion]:
     A test without a separate scale for each region can find that a connectome adds
     less than none although a model with such scales scores better.
     """
-    gain_over_none, *gains_over_random = connectome_conclusion.partial_conclusions
-    is_shown_over_random = {gain.answer for gain in gains_over_random} == {YES}
-    if is_shown_over_random and gain_over_none.answer != YES:
-        return [gain_over_none, *gains_over_random]
-    return gains_over_random
+    gains = connectome_conclusion.partial_conclusions
+    return [*gains] if _is_only_gain_over_none_missed(gains) else [*gains[1:]]
+
+
+def _is_only_gain_over_none_missed(gains: Sequence[Conclusion]) -> bool:
+    """Return whether gains were shown over all random connectomes but not over none."""
+    gain_over_none, *gains_over_random = gains
+    return gain_over_none.answer != YES and {
+        gain.answer for gain in gains_over_random
+    } == {YES}
 
 
 def _gain_in_nats_text(estimate: float, low: float, high: float) -> str:
@@ -2701,9 +2705,14 @@ def _leak_text(evaluation: Evaluation) -> str:
     return f"The leakage audit found {n_errors_text}: {titles_text}."
 
 
-def _withdraw_conclusion(conclusion: Conclusion, reason: str) -> Conclusion:
-    """Return "NOT SHOWN" in place of "YES" if there is a reason to doubt it."""
-    if not reason or conclusion.answer != YES:
+def _withdraw_conclusion(
+    conclusion: Conclusion, reason: str, withdrawn_answers: Sequence[str] = (YES,)
+) -> Conclusion:
+    """Return "NOT SHOWN" in place of some answers if there is a reason to doubt them.
+
+    A "NO" is to be doubted, too, if its interval may be too narrow.
+    """
+    if not reason or conclusion.answer not in withdrawn_answers:
         return conclusion
     return replace(
         conclusion,
