@@ -821,10 +821,8 @@ def _check_not_in_training(
     """Raise if people or scans of a cohort were in the training of a model."""
     connectomes, features = match_connectomes_and_features(model, cohort)
     training_data_scan_mask, training_id_scan_mask = make_training_scan_masks(
-        model, cohort, connectomes, features
+        model, cohort, connectomes, features, ids_are_new=ids_are_new
     )
-    if ids_are_new:
-        training_id_scan_mask = np.zeros_like(training_id_scan_mask)
     # An excluded scan of the training shows that the other visits are no new person.
     excluded_scan_table = cohort.left_out[
         (cohort.left_out["fate"] == USED_FOR_TRAINING)

@@ -642,6 +642,8 @@ def make_training_scan_masks(
     cohort: Cohort,
     connectomes: np.ndarray,
     features: np.ndarray,
+    *,
+    ids_are_new: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return whether scans have the data, and whether they have an id, of the training.
 
@@ -652,6 +654,8 @@ def make_training_scan_masks(
     cohort : Cohort
     connectomes, features : arrays
         Those of the cohort in the order of the model, before any step.
+    ids_are_new : bool
+        Whether equal ids belong to other people, so that no scan has a training id.
 
     Returns
     -------
@@ -670,8 +674,9 @@ def make_training_scan_masks(
         for scan_hashes in list_hashes_by_scan(features, own_connectomes, salt)
     ]
     id_hash_set = set(training_hash_record["ids"])
-    if cohort.provenance.get("people") == NOT_GIVEN:
-        id_hash_set = set()  # The ids are row numbers.
+    # Ids that were not given are row numbers.
+    if ids_are_new or cohort.provenance.get("people") == NOT_GIVEN:
+        id_hash_set = set()
     training_id_flags = [
         hash_person(person_id, salt) in id_hash_set for person_id in cohort.groups
     ]
@@ -1144,10 +1149,8 @@ def predict_people(
         set().union(*scan_names_by_swapped_value.values())
     ).to_numpy()
     training_data_scan_mask, training_id_scan_mask = make_training_scan_masks(
-        model, cohort, connectomes, features
+        model, cohort, connectomes, features, ids_are_new=ids_are_new
     )
-    if ids_are_new:
-        training_id_scan_mask = np.zeros_like(training_id_scan_mask)
     # Other visits of a person of the training are no new person, either.
     data_person_scan_mask = np.isin(
         cohort.groups, cohort.groups[training_data_scan_mask]
